@@ -1,0 +1,192 @@
+"""The named tables of a build, and what a text and a row are: fold, text_id, row_id, counts and content digests.
+
+Everything a stage takes or gives is an Arrow table with one of the schemas below. Nothing here reads or writes a file.
+"""
+
+import hashlib
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from medi.errors import MediError
+
+_TEXTS = pa.list_(pa.string())
+_SCORES = pa.list_(pa.float32())
+
+ROWS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("positive", pa.string()),
+        pa.field("output", pa.string()),
+        pa.field("label", pa.string()),
+        pa.field("references", _TEXTS, nullable=False),
+        pa.field("other_positives", _TEXTS, nullable=False),
+        pa.field("negatives", _TEXTS, nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        # Not for readers: the seeded hash of the raw line, in whose rising order quotas are filled.
+        pa.field("rank", pa.uint64(), nullable=False),
+    ]
+)
+
+TOKENS = pa.schema(
+    [
+        pa.field("text_id", pa.string(), nullable=False),
+        # Equal keys mean equal token ids after truncation: to the encoder, one text.
+        pa.field("token_key", pa.uint64(), nullable=False),
+        pa.field("length_tokens", pa.int32(), nullable=False),
+    ]
+)
+
+PAIRS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("positive", pa.string(), nullable=False),
+        pa.field("label", pa.string()),
+        pa.field("negatives", _TEXTS, nullable=False),
+        pa.field("negative_labels", _TEXTS, nullable=False),
+        pa.field("positive_score", pa.float32()),
+        pa.field("negative_scores", _SCORES, nullable=False),
+        pa.field("negative_origins", _TEXTS, nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        # Not for readers: rows are taken in rising rank until the quota stands.
+        pa.field("rank", pa.uint64(), nullable=False),
+    ]
+)
+
+EXAMPLES = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("query_instruction", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("document_instruction", pa.string(), nullable=False),
+        pa.field("positive", pa.string(), nullable=False),
+        pa.field("label", pa.string()),
+        pa.field("negatives", _TEXTS, nullable=False),
+        pa.field("negative_labels", _TEXTS, nullable=False),
+        pa.field("positive_score", pa.float32()),
+        pa.field("negative_scores", _SCORES, nullable=False),
+        pa.field("negative_origins", _TEXTS, nullable=False),
+        pa.field("licence", pa.string(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+    ]
+)
+
+POSITIVES = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("positive", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass
+class Counts:
+    """What a stage did with its rows. Invariant: rows_in == rows_out + sum(dropped.values()).
+
+    `mended` counts rows that were repaired and kept; `facts` holds what is known of the unit as a whole (JSON scalars
+    and flat dicts: lines_read, kind, definition, negatives_missing, skipped, ...).
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def check(self, stage: str) -> "Counts":
+        """Return self. Raises MediError where a row went missing without a reason."""
+        if self.rows_in != self.rows_out + sum(self.dropped.values()):
+            raise MediError(
+                f"{stage}: {self.rows_in} rows in, {self.rows_out} out, {sum(self.dropped.values())} dropped by reason: "
+                "the sums do not meet; this is a fault of medi, please report it"
+            )
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        """Return a dict with a JSON form, keys in a fixed order."""
+        return {
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "dropped": dict(sorted(self.dropped.items())),
+            "mended": dict(sorted(self.mended.items())),
+            "facts": dict(sorted(self.facts.items())),
+        }
+
+
+def fold(text: str) -> str:
+    """Return the text with every run of white space as one blank, none at the ends; equal folds are one text."""
+    return " ".join(text.split())
+
+
+def is_visible(text: str) -> bool:
+    """Return whether the text has a character a person can see (not only blanks, controls, format marks)."""
+    return any(not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf", "Cn", "Co", "Cs") for c in text)
+
+
+def text_id(text: str) -> str:
+    """Return 16 hex digits of the SHA-256 of the text's UTF-8 bytes."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def row_id(source: str, task: str, query: str, positive: str | None, output: str | None = None) -> str:
+    """Return `<source>/` and 16 hex digits of the SHA-256 over the JSON array [task, query, positive, output]."""
+    canonical = json.dumps([task, query, positive, output], ensure_ascii=False, separators=(",", ":"))
+    return f"{source}/{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
+
+
+def table_of(rows: Iterable[dict[str, object]], schema: pa.Schema) -> pa.Table:
+    """Return the rows as one Arrow table with exactly this schema; an absent key is null."""
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+def canonical_json(value: object) -> bytes:
+    """Return the one JSON form of a value (sorted keys, no blanks, UTF-8). Raises TypeError where it has none."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def digest_of(value: object) -> str:
+    """Return the SHA-256 (64 hex digits) of a value's canonical JSON. Raises TypeError where it has no JSON form."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def digest_table(table: pa.Table) -> str:
+    """Return the SHA-256 of a table's names, types and values; chunks, offsets and buffers do not matter."""
+    hasher = hashlib.sha256()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        hasher.update(f"{name}:{column.type}:{len(column)};".encode())
+        for chunk in [column.combine_chunks()]:
+            _hash_array(hasher, chunk.combine_chunks() if isinstance(chunk, pa.ChunkedArray) else chunk)
+    return hasher.hexdigest()
+
+
+def _hash_array(hasher: "hashlib._Hash", array: pa.Array) -> None:
+    """Feed values to the hasher: the null mask, then lengths and items of lists and strings, or plain numbers."""
+    hasher.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
+    if pa.types.is_list(array.type):
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        hasher.update(lengths.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+        _hash_array(hasher, array.flatten())
+    elif pa.types.is_string(array.type):
+        filled = pc.fill_null(array, "").cast(pa.large_binary())
+        hasher.update(pc.binary_length(filled).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+        offsets = np.frombuffer(filled.buffers()[1], dtype="<i8")[filled.offset : filled.offset + len(filled) + 1]
+        if len(filled) and filled.buffers()[2] is not None:
+            hasher.update(memoryview(filled.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
+    else:
+        hasher.update(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).tobytes())
