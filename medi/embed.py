@@ -1,0 +1,59 @@
+"""Stages `tokens` and `embed`: texts into token keys and unit vectors, each distinct text once.
+
+Equal token keys mean that the encoder cannot tell two texts apart; mining treats them as one text.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from medi.schema import TOKENS, Counts, text_id
+
+_TOKENIZE_ROWS = 2_048
+
+
+class _Tokenize(Protocol):
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+
+class _Encoder(Protocol):
+    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray: ...
+
+
+def tokens(texts: Sequence[str], tokenize: _Tokenize, max_length_tokens: int) -> tuple[pa.Table, Counts]:
+    """Return TOKENS of the distinct texts, sorted by text_id.
+
+    `facts.truncated_texts` counts the texts that fill the encoder's maximum length, so were cut or nearly so.
+    """
+    ids, keys, lengths = [], [], []
+    for start in range(0, len(texts), _TOKENIZE_ROWS):
+        batch = texts[start : start + _TOKENIZE_ROWS]
+        for text, tokens_of_text in zip(batch, tokenize(batch), strict=True):
+            ids.append(text_id(text))
+            keys.append(xxhash.xxh3_64_intdigest(np.asarray(tokens_of_text, dtype="<i4").tobytes()))
+            lengths.append(len(tokens_of_text))
+    table = pa.table({"text_id": ids, "token_key": pa.array(keys, pa.uint64()), "length_tokens": lengths})
+    table = table.cast(pa.schema([f.with_nullable(True) for f in TOKENS])).cast(TOKENS).sort_by("text_id")
+    full = int(np.sum(np.asarray(lengths) >= max_length_tokens)) if lengths else 0
+    facts: dict[str, object] = {"texts": len(ids), "tokens": int(sum(lengths)), "truncated_texts": full}
+    return table, Counts(rows_in=len(ids), rows_out=len(ids), facts=facts)
+
+
+def chunks(texts: Sequence[str], lengths_tokens: np.ndarray, chunk_rows: int) -> Iterator[list[str]]:
+    """Yield the texts in chunks of at most `chunk_rows`, alike in length, so that few tokens are padding."""
+    order = np.argsort(lengths_tokens, kind="stable")
+    for start in range(0, len(order), chunk_rows):
+        yield [texts[i] for i in order[start : start + chunk_rows]]
+
+
+def embed(texts: Sequence[str], tokenize: _Tokenize, encoder: _Encoder, dtype: str) -> np.ndarray:
+    """Return the unit vectors of one chunk of texts, [n, D], float16 where the encoder computes in bfloat16.
+
+    Raises:
+        MediError: a vector is zero or not finite.
+    """
+    vectors = encoder.encode(tokenize(texts))
+    return vectors.astype(np.float16) if dtype == "bfloat16" else vectors

@@ -1,0 +1,201 @@
+"""Loads `E`, the encoder of the paper's mining rules: token ids in, unit vectors out, without any instruction.
+
+Batches have fixed shapes (a token bucket, a fixed number of rows, blanks in the last batch), so a text's vector depends
+on that text alone: library batching changed the bits of 18% of vectors when other texts stood beside them.
+"""
+
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from medi.errors import MediError, UsageError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+# Token buckets and the rows of a batch in each: about 2,048 tokens a batch keeps two cores busy and blanks cheap.
+SHAPES = ((32, 64), (64, 32), (96, 20), (128, 16), (192, 10), (256, 8), (384, 5), (512, 4))
+# A GPU wants larger batches; the shapes are part of the encoder's identity, so both are named in the records.
+GPU_SHAPES = tuple((length, rows * 16) for length, rows in SHAPES)
+MAX_LENGTH_TOKENS = 512
+
+
+class Encoder(Protocol):
+    """The one seam that varies by model."""
+
+    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return unit vectors, float32 [n, D], one for each list of token ids, in their order."""
+        ...
+
+
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """What decides the bits of a vector. `arithmetic` names the kind of processor, never the machine."""
+
+    name: str
+    revision: str
+    dtype: str
+    max_length_tokens: int
+    shapes: tuple[tuple[int, int], ...]
+    arithmetic: str
+    prompt: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the params of the records, with a JSON form."""
+        return asdict(self) | {"shapes": [list(s) for s in self.shapes]}
+
+
+@dataclass(frozen=True)
+class LoadedEncoder:
+    """A tokenizer and the encoder behind it, ready to run."""
+
+    tokenize: Tokenize
+    encoder: Encoder
+
+
+def describe(name: str, folder: Path, revision: str, dtype: str) -> EncoderSpec:
+    """Return the identity of an encoder folder, without importing torch.
+
+    Raises:
+        UsageError: a dtype other than float32 and bfloat16 (T5 overflows in float16).
+        MediError: the folder is not a model.
+    """
+    if dtype not in ("float32", "bfloat16"):
+        raise UsageError(f"--dtype {dtype}: give float32 or bfloat16 (Sentence-T5 overflows in float16)")
+    if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
+        raise MediError(f"--encoder {name}: {folder} has no config.json; name a sentence-transformers model or folder")
+    arithmetic = _arithmetic(dtype)
+    shapes = GPU_SHAPES if arithmetic.startswith("cuda") else SHAPES
+    return EncoderSpec(name, revision, dtype, _max_length(folder), shapes, arithmetic)
+
+
+def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
+    """Return the encoder of that folder, on the device its arithmetic names. Imports torch.
+
+    Raises:
+        MediError: the model cannot be loaded, has no fast tokenizer, or torch finds no such device.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    device = "cuda" if spec.arithmetic.startswith("cuda") else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MediError("a GPU was found but torch cannot use it; install a CUDA build of torch, or its CPU build")
+    try:
+        model = SentenceTransformer(
+            str(folder), device=device, local_files_only=True, model_kwargs={"dtype": getattr(torch, spec.dtype)}
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {_first_line(error)}") from None
+    if not getattr(model.tokenizer, "is_fast", False):
+        raise MediError(f"--encoder {spec.name}: has no fast tokenizer (tokenizer.json); convert or choose another")
+    return LoadedEncoder(_tokenizer(model, spec), _FixedShapes(model, spec))
+
+
+def _tokenizer(model: "SentenceTransformer", spec: EncoderSpec) -> Tokenize:
+    """Return a callable from texts to token ids, special tokens included, cut at the encoder's maximum length."""
+
+    def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        return model.tokenizer(
+            list(texts), truncation=True, max_length=spec.max_length_tokens, return_attention_mask=False, verbose=False
+        )["input_ids"]
+
+    return tokenize
+
+
+class _FixedShapes:
+    """Runs a sentence-transformers model over batches of fixed shapes."""
+
+    def __init__(self, model: "SentenceTransformer", spec: EncoderSpec) -> None:
+        self._model = model.eval()
+        self._shapes = [s for s in spec.shapes if s[0] < spec.max_length_tokens]
+        self._shapes.append(next(s for s in spec.shapes if s[0] >= spec.max_length_tokens))
+        self._pad = model.tokenizer.pad_token_id or 0
+
+    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return unit vectors, float32 [n, D]. Raises MediError for a vector that is not finite or is zero."""
+        lengths = np.array([len(ids) for ids in token_ids])
+        buckets = np.searchsorted([length for length, _ in self._shapes], lengths)
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        for bucket, (length, rows) in enumerate(self._shapes):
+            members = np.flatnonzero(buckets == bucket)
+            for start in range(0, len(members), rows):
+                batch = members[start : start + rows]
+                parts.append((batch, self._forward([token_ids[i] for i in batch], length, rows)))
+        if not parts:
+            return np.empty((0, 0), dtype=np.float32)
+        out = np.empty((len(token_ids), parts[0][1].shape[1]), dtype=np.float32)
+        for batch, vectors in parts:
+            out[batch] = vectors
+        return out
+
+    def _forward(self, batch: list[Sequence[int]], length: int, rows: int) -> np.ndarray:
+        """Return the unit vectors of one batch padded to [rows, length]; blank rows keep one pad token in sight."""
+        import torch
+
+        ids = np.full((rows, length), self._pad, dtype=np.int64)
+        mask = np.zeros((rows, length), dtype=np.int64)
+        mask[:, 0] = 1
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        with torch.inference_mode():
+            device = self._model.device
+            features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+            output = self._model({k: v.to(device) for k, v in features.items()})["sentence_embedding"]
+        return unit_length(output[: len(batch)].float().cpu().numpy())
+
+
+def unit_length(vectors: np.ndarray) -> np.ndarray:
+    """Return float32 vectors [n, D] at length 1. Raises MediError, naming the row, for zero or not finite ones."""
+    norms = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1))
+    bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
+    if len(bad):
+        raise MediError(f"the encoder gave {len(bad)} vectors that are zero or not finite (first: row {bad[0]})")
+    return (vectors / norms[:, None]).astype(np.float32)
+
+
+def _max_length(folder: Path) -> int:
+    """Return the model's own maximum length in tokens, at most 512, from its JSON files."""
+    for name, field in (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings")):
+        path = folder / name
+        value = json.loads(path.read_bytes()).get(field) if path.exists() else None
+        if isinstance(value, int) and value > 0:
+            return min(value, MAX_LENGTH_TOKENS)
+    return MAX_LENGTH_TOKENS
+
+
+def _arithmetic(dtype: str) -> str:
+    """Return the kind of arithmetic (`cpu-avx512`, `cpu-avx512bf16`, `cuda-sm90`, ...), asked without torch."""
+    if shutil.which("nvidia-smi") and not metadata.version("torch").endswith("+cpu"):
+        call = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+        answer = subprocess.run(call, capture_output=True, text=True, check=False)
+        if answer.returncode == 0 and answer.stdout.strip():
+            return "cuda-sm" + answer.stdout.split()[0].replace(".", "")
+    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # pyright: ignore
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text() if cpuinfo.exists() else ""
+    if "X86_V4" not in found and not any(f.startswith("AVX512") for f in found):
+        wide = "X86_V3" in found or "AVX2" in found
+        return "cpu-avx2" if wide else f"cpu-{platform.machine().lower()}"
+    if dtype == "bfloat16" and "amx_bf16" in flags:
+        return "cpu-amxbf16"
+    return "cpu-avx512bf16" if dtype == "bfloat16" and "avx512_bf16" in flags else "cpu-avx512"
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, for a one-line message."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
