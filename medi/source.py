@@ -3,21 +3,60 @@
 Sources are declared as data in `medi/sources/`, one file a collection; a Variant is one plausible origin of a source.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
+class RawBatch(NamedTuple):
+    """Some consecutive raw records of one file, undecoded: what `medi.read` gives and ingest takes.
+
+    `keys` are 1-based line numbers of a line file (`by_line`), else array indices, PMIDs or row numbers. `offsets` are
+    byte positions in the unpacked file, empty where records have none. `mended` counts repairs of the file itself
+    (`bom`, `crlf`, `blank_line`, `no_final_newline`). A non-empty `fault` says how the file ends in damage here.
+    """
+
+    file: str
+    by_line: bool
+    keys: Sequence[int | str]
+    offsets: Sequence[int]
+    lines: list[bytes]
+    mended: dict[str, int] = {}
+    fault: str = ""
+
+
+class Page(NamedTuple):
+    """One page of the KILT knowledge source: its paragraphs as found, the first of which is the title."""
+
+    page_id: str
+    title: str
+    paragraphs: tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """Where a KILT provenance starts: a page, a paragraph of it, a character of that."""
+
+    page_id: str
+    paragraph: int
+    character: int
+
+
 @dataclass(frozen=True)
 class Fields:
-    """What one raw line says, before cleaning: texts as found; `mended` names the repairs that were needed."""
+    """What one raw line says, before cleaning: texts as found; `mended` names the repairs that were needed.
+
+    Where `places` stand, the positive is the passage at the first of them and the others are further positives.
+    """
 
     query: str
     positive: str
     other_positives: tuple[str, ...] = ()
     negatives: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 class Drop(Exception):
@@ -30,11 +69,17 @@ class Bad(Exception):
 
 @dataclass(frozen=True)
 class File:
-    """A raw file: `pattern` is a glob below the `--raw` folder; `remote` the path in the place's repository (or glob)."""
+    """A raw file: `pattern` is a glob below the `--raw` folder; `remote` the path in the place's repository (or glob).
+
+    `otherwise` are globs for the same content, tried in order where `pattern` finds nothing (a dev file where there is
+    no train file). `keyed` files are one JSON object from key to record. Where `remote` is an address, it stands alone.
+    """
 
     pattern: str
     remote: str = ""
     size_bytes: int | None = None
+    otherwise: tuple[str, ...] = ()
+    keyed: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,3 +120,119 @@ class Source:
     def variant(self, name: str) -> Variant:
         """Return the variant of that name. Raises KeyError where there is none."""
         return {v.name: v for v in self.variants}[name]
+
+
+def text_of(value: Json, field_name: str, mends: set[str]) -> str:
+    """Return the value as one text; numbers and booleans in JSON spelling, which is noted in `mends`.
+
+    Raises Drop("null") where it is null, Bad where it is a list or an object.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise Drop("null")
+    if isinstance(value, list | dict):
+        raise Bad(f"{field_name} is {_kind(value)} where a text belongs")
+    mends.add("number_as_text")
+    return json.dumps(value)
+
+
+def texts_of(value: Json, field_name: str, mends: set[str]) -> list[str]:
+    """Return the value as a list of texts: a lone text becomes a list of one (noted), nulls inside are left out.
+
+    Raises Drop("null") where it is null, Bad where it is an object or holds a list or an object.
+    """
+    if isinstance(value, list):
+        return [text_of(item, f"{field_name}[{i}]", mends) for i, item in enumerate(value) if item is not None]
+    text = text_of(value, field_name, mends)
+    mends.add("text_for_list")
+    return [text]
+
+
+def member(record: Json, key: str, mends: set[str]) -> Json:
+    """Return a field of an object; a key in other case (`question` for `QUESTION`) is accepted and noted.
+
+    Raises Bad where the record is no object or has no such key.
+    """
+    if not isinstance(record, dict):
+        raise Bad(f"expected an object with the key {key!r}, found {_kind(record)}")
+    if key in record:
+        return record[key]
+    for found, value in record.items():
+        if found.lower() == key.lower():
+            mends.add("coerced_key")
+            return value
+    raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
+
+
+def first_of(texts: list[str], value: Json) -> str:
+    """Return the first text. Raises Drop: `null` where the raw list held only nulls, `empty_text` where nothing."""
+    if texts:
+        return texts[0]
+    raise Drop("null" if value else "empty_text")
+
+
+def pair(record: Json) -> Fields:
+    """Read `[query, positive]`. Raises Bad for another shape."""
+    query, positive = _array(record, 2)
+    mends: set[str] = set()
+    return Fields(text_of(query, "[0]", mends), text_of(positive, "[1]", mends), mended=tuple(sorted(mends)))
+
+
+def triplet(record: Json) -> Fields:
+    """Read `[query, positive, negative]`; a null negative is none. Raises Bad for another shape."""
+    query, positive, negative = _array(record, 3)
+    mends: set[str] = set()
+    negatives = () if negative is None else (text_of(negative, "[2]", mends),)
+    return Fields(text_of(query, "[0]", mends), text_of(positive, "[1]", mends), (), negatives, tuple(sorted(mends)))
+
+
+def text_set(record: Json) -> Fields:
+    """Read `{"set": [text, ...]}`: the first is the query, the second its positive, the rest further positives.
+
+    Raises Drop("set_of_one") where there are fewer than two, Bad for another shape.
+    """
+    mends: set[str] = set()
+    texts = texts_of(member(record, "set", mends), "set", mends)
+    if len(texts) < 2:
+        raise Drop("set_of_one")
+    return Fields(texts[0], texts[1], tuple(texts[2:]), (), tuple(sorted(mends)))
+
+
+def query_pairs(record: Json) -> Fields:
+    """Read `{"query", "pos": [...]}`: one row, the first positive; the others are further positives. Raises Bad."""
+    if isinstance(record, dict) and "neg" in record:
+        raise Bad("an object with 'neg' in a file of query and pos")
+    return _query_fields(record)
+
+
+def query_triplets(record: Json) -> Fields:
+    """Read `{"query", "pos": [...], "neg": [...]}`: as `query_pairs`, the negatives in file order. Raises Bad."""
+    mends: set[str] = set()
+    negatives = member(record, "neg", mends)
+    found = [] if negatives is None else texts_of(negatives, "neg", mends)
+    return _query_fields(record, tuple(found), mends)
+
+
+def _query_fields(record: Json, negatives: tuple[str, ...] = (), mends: set[str] | None = None) -> Fields:
+    mends = set() if mends is None else mends
+    query = text_of(member(record, "query", mends), "query", mends)
+    value = member(record, "pos", mends)
+    positives = texts_of(value, "pos", mends)
+    first = first_of(positives, value)
+    return Fields(query, first, tuple(positives[1:]), negatives, tuple(sorted(mends)))
+
+
+def _array(record: Json, length: int) -> list[Json]:
+    if isinstance(record, list) and len(record) == length:
+        return record
+    raise Bad(f"expected an array of {length}, found {_kind(record)}")
+
+
+def _kind(value: Json) -> str:
+    """Say in words what a JSON value is, for a person who looks at the line."""
+    if isinstance(value, list):
+        return f"an array of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object with the keys {', '.join(map(repr, list(value)[:4]))}" if value else "an empty object"
+    return "a text" if isinstance(value, str) else "null" if value is None else "a number or boolean"
