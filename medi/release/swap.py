@@ -1,0 +1,186 @@
+"""A finished folder takes a release's place: OUT.new-<id> is built beside OUT, OUT -> OUT.old, new -> OUT, old removed.
+
+Whoever builds holds a lock on its new folder, so one without a lock is the leftover of a process that is gone. A folder
+that replaces another is marked before the first rename and unmarked at the end: only beside a mark is OUT.old ours.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from medi.errors import MediError
+
+_MARK = ".replacing"
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `out`; when the block ends well, it takes the place of `out`, else it is removed.
+
+    Raises MediError, before anything is written, where `out` (or its `.old`) exists and is not a release of ours.
+    """
+    out = Path(os.path.realpath(out))
+    finish_swap(out)
+    _refuse_strangers(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(out)
+    new, lock = _new_folder(out)
+    try:
+        yield new
+        _sync_tree(new)
+        with _locked(out.parent):
+            _swap(out, new)
+    finally:
+        if not (new / _MARK).exists():
+            shutil.rmtree(new, ignore_errors=True)
+        os.close(lock)
+
+
+def finish_swap(out: Path) -> None:
+    """Bring an interrupted swap of `out` to its end; where none was interrupted, nothing is touched."""
+    out = Path(os.path.realpath(out))
+    if not _interrupted(out):
+        return
+    with _locked(out.parent):
+        if not (out / _MARK).exists():
+            new = next((new for new in _leftovers(out) if (new / _MARK).exists()), None)
+            if new is None:  # whoever held the lock has finished it
+                return
+            _move_in(out, new)
+        _close_swap(out)
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether the folder is a release of some format version of ours."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and str(manifest.get("format")).startswith("medi-release/")
+
+
+def _old(out: Path) -> Path:
+    return out.with_name(out.name + ".old")
+
+
+def _swap(out: Path, new: Path) -> None:
+    """Put `new` in the place of `out`. Nothing to replace (or an empty folder): one rename, no mark."""
+    _refuse_strangers(out)
+    if not is_ours(out):
+        new.rename(out)
+        return _sync(out.parent)
+    (new / _MARK).touch()
+    _sync(new)
+    _sync(out.parent)
+    _move_in(out, new)
+    _close_swap(out)
+
+
+def _move_in(out: Path, new: Path) -> None:
+    if out.exists():
+        out.rename(_old(out))
+    new.rename(out)
+    _sync(out.parent)
+
+
+def _close_swap(out: Path) -> None:
+    """Remove what was replaced, then the mark that said so."""
+    if _old(out).exists():
+        shutil.rmtree(_old(out))
+    (out / _MARK).unlink()
+    _sync(out)
+
+
+def _interrupted(out: Path) -> bool:
+    """Return whether a swap of `out` began and did not end (or is under way in another process)."""
+    return (out / _MARK).exists() or any((new / _MARK).exists() for new in _news(out))
+
+
+def _refuse_strangers(out: Path) -> None:
+    if _old(out).exists():
+        raise MediError(
+            f"{_old(out)} stands in the way of a new {out.name}; move it away and run the same command again"
+        )
+    if out.is_dir() and (is_ours(out) or not any(out.iterdir())):
+        return
+    if out.exists():
+        raise MediError(f"{out} exists and is not a release of medi; name another --out, or move it away")
+
+
+def _news(out: Path) -> list[Path]:
+    if not out.parent.is_dir():
+        return []
+    return sorted(p for p in out.parent.iterdir() if p.name.startswith(f"{out.name}.new-") and p.is_dir())
+
+
+def _leftovers(out: Path) -> Iterator[Path]:
+    """Yield the new folders that no living process holds, each locked while the caller looks at it."""
+    for new in _news(out):
+        lock = _try_lock(new)
+        if lock is not None:
+            try:
+                yield new
+            finally:
+                os.close(lock)
+
+
+def _remove_leftovers(out: Path) -> None:
+    for new in _leftovers(out):
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _new_folder(out: Path) -> tuple[Path, int]:
+    """Return a new folder and the lock on it."""
+    while True:
+        new = out.with_name(f"{out.name}.new-{uuid.uuid4().hex[:12]}")
+        new.mkdir()
+        lock = _try_lock(new)
+        if lock is None:
+            continue
+        if new.exists():
+            return new, lock
+        os.close(lock)  # another build took the folder, not yet locked, for a leftover
+
+
+def _try_lock(folder: Path) -> int | None:
+    """Return an open descriptor that holds the folder's lock, or None where another process holds it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    """Make a file, or a folder's names, last through a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        _sync(path)
+    _sync(folder)

@@ -1,0 +1,1 @@
+"""A manifest becomes pages a person reads: the dataset card (and, later, the report)."""

@@ -1,0 +1,223 @@
+"""EXAMPLES tables, one a task, become a release folder: shards, audit, card, manifest; swapped into place when whole.
+
+Equal contents give equal bytes (run.json apart): nothing here reads a clock, a host name or a path.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from medi.errors import MediError
+from medi.release import open_release
+from medi.release.content import ContentDigest
+from medi.release.manifest import (
+    CARD,
+    FORMAT,
+    GROUP_ROWS,
+    MANIFEST,
+    POSITIVES_FILE,
+    RUN,
+    FileEntry,
+    Json,
+    Manifest,
+    SourceEntry,
+    TaskEntry,
+    manifest_fault,
+)
+from medi.release.swap import is_ours, replacing
+from medi.report.card import dataset_card
+from medi.schema import EXAMPLES, POSITIVES
+
+SHARD_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that goes into a release.
+
+    `examples` gives the EXAMPLES tables, one whole task a table, in final order: sources as `sources` lists them, tasks
+    by name, rows by id. `positives` gives POSITIVES tables, sources in the same order; their texts are
+    `text_id(fold(text))`, and the task of a source's row is the source's name. Both are called once, and one table is
+    in memory at a time. `run` is what may differ between equal builds; it goes to run.json and nowhere else.
+    """
+
+    params: dict[str, Json]
+    sources: list[SourceEntry]
+    tasks: list[TaskEntry]
+    records: list[dict[str, Json]]
+    examples: Callable[[], Iterable[pa.Table]]
+    positives: Callable[[], Iterable[pa.Table]]
+    run: dict[str, Json]
+
+
+def write_release(out: Path, contents: Contents, shard_bytes: int = SHARD_BYTES) -> str:
+    """Write the release and put it in the place of `out`; return its content digest (64 hex digits).
+
+    Raises MediError where `out` is something else than a release of ours, where there is no row, or where rows, order
+    and counts do not meet; `out` is then as it was.
+    """
+    with replacing(out) as folder:
+        digest = ContentDigest()
+        files = _write_shards(folder, _groups(contents, digest), shard_bytes)
+        files.append(_write_positives(folder, contents))
+        manifest = manifest_head(contents)
+        manifest["content_digest"] = digest.hexdigest()
+        files.append(_write_text(folder, CARD, dataset_card(manifest)))
+        manifest["files"] = sorted(files, key=lambda entry: entry["path"])
+        fault = manifest_fault(dict(manifest))
+        if fault:
+            raise MediError(f"the manifest would be wrong: {fault}; this is a fault of medi, please report it")
+        _write_text(folder, MANIFEST, _json_text(manifest))
+        _write_text(folder, RUN, _json_text(contents.run))
+    return manifest["content_digest"]
+
+
+def manifest_head(contents: Contents) -> Manifest:
+    """Return the manifest as far as it is known before a row is written: no digest, no files."""
+    return {
+        "format": FORMAT,
+        "params": contents.params,
+        "content_digest": "",
+        "sources": contents.sources,
+        "tasks": contents.tasks,
+        "records": contents.records,
+        "files": [],
+    }
+
+
+def same_release(out: Path, manifest: Mapping[str, object]) -> bool:
+    """Return whether `out` is a whole release that agrees with the manifest in every key that is given and not empty.
+
+    Files are compared by size only; `medi verify` reads them. Give `manifest_head(...)` before a build: its records
+    name every artifact by content, so equal heads mean equal rows.
+    """
+    if not is_ours(out):
+        return False
+    release = open_release(out)
+    known = json.loads(_json_text({key: value for key, value in manifest.items() if value}))
+    return {key: release.manifest.get(key) for key in known} == known and all(
+        (out / entry["path"]).is_file() and (out / entry["path"]).stat().st_size == entry["size"]
+        for entry in release.manifest["files"]
+    )
+
+
+class _Order:
+    """Holds the tables to the promised order and counts, naming the place where they break it."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._ranks = {entry["name"]: rank for rank, entry in enumerate(contents.sources)}
+        self._got = {(entry["source"], entry["task"]): entry["got"] for entry in contents.tasks}
+        self._last = (-1, "")
+
+    def check(self, table: pa.Table) -> None:
+        if not table.schema.equals(EXAMPLES):
+            raise _fault_of_medi(f"a table has the columns {table.schema.names}, not those of EXAMPLES")
+        kinds = table.select(["source", "task"]).group_by(["source", "task"]).aggregate([]).to_pylist()
+        if len(kinds) != 1:
+            raise _fault_of_medi(f"a table has rows of {len(kinds)} tasks ({kinds[:2]}), not of one")
+        source, task = kinds[0]["source"], kinds[0]["task"]
+        if (source, task) not in self._got or source not in self._ranks:
+            raise _fault_of_medi(f"{source}: task {task} has rows and no entry in the manifest")
+        if (self._ranks[source], task) <= self._last:
+            raise _fault_of_medi(f"{source}: task {task} comes after a task it should precede, or twice")
+        self._last = (self._ranks[source], task)
+        got = self._got.pop((source, task))
+        if got != len(table):
+            raise _fault_of_medi(f"{source}: task {task} should have {got} rows and has {len(table)}")
+        ids = table.column("id").combine_chunks()
+        falling = pc.index(pc.less(ids[:-1], ids[1:]), False).as_py()
+        if falling >= 0:
+            raise _fault_of_medi(f"{source}: task {task}: row {ids[falling + 1]} stands after row {ids[falling]}")
+
+    def check_end(self) -> None:
+        for (source, task), got in self._got.items():
+            if got:
+                raise _fault_of_medi(f"{source}: task {task} should have {got} rows and never came")
+        if self._last[0] < 0:
+            raise MediError("no task gave a row, so nothing is released; name more --sources or a larger --scale")
+
+
+def _fault_of_medi(what: str) -> MediError:
+    return MediError(f"{what}; this is a fault of medi, please report it")
+
+
+def _groups(contents: Contents, digest: ContentDigest) -> Iterator[pa.Table]:
+    """Yield the row groups in order, each checked and digested."""
+    order = _Order(contents)
+    for table in filter(len, contents.examples()):
+        order.check(table)
+        digest.update(table)
+        yield from (table.slice(start, GROUP_ROWS) for start in range(0, len(table), GROUP_ROWS))
+    order.check_end()
+
+
+def _write_shards(folder: Path, groups: Iterator[pa.Table], shard_bytes: int) -> list[FileEntry]:
+    """Write data/*.parquet; a shard is opened by the row group it begins with, so none is empty."""
+    data = folder / "data"
+    data.mkdir()
+    rows = []
+    for first in groups:
+        rows.append(_write_shard(data / str(len(rows)), first, groups, shard_bytes))
+    names = [f"train-{index:05d}-of-{len(rows):05d}.parquet" for index in range(len(rows))]
+    return [
+        _file_entry(folder, (data / str(index)).rename(data / name), rows[index]) for index, name in enumerate(names)
+    ]
+
+
+def _write_shard(path: Path, first: pa.Table, rest: Iterator[pa.Table], shard_bytes: int) -> int:
+    """Write row groups until the file is `shard_bytes` long (or none is left); return the number of rows."""
+    rows = 0
+    with pa.OSFile(str(path), "wb") as sink, _parquet_writer(sink, EXAMPLES) as writer:
+        for group in chain([first], rest):
+            writer.write_table(group, row_group_size=GROUP_ROWS)
+            rows += len(group)
+            if sink.tell() >= shard_bytes:
+                break
+    return rows
+
+
+def _write_positives(folder: Path, contents: Contents) -> FileEntry:
+    """Write the audit file, each table sorted and without repetitions, so that its bytes depend on its pairs alone."""
+    path = folder / POSITIVES_FILE
+    path.parent.mkdir()
+    rows = 0
+    with pa.OSFile(str(path), "wb") as sink, _parquet_writer(sink, POSITIVES) as writer:
+        for table in filter(len, contents.positives()):
+            pairs = table.group_by(POSITIVES.names).aggregate([]).select(POSITIVES.names).cast(POSITIVES)
+            writer.write_table(pairs.sort_by([(name, "ascending") for name in POSITIVES.names]))
+            rows += len(pairs)
+    return _file_entry(folder, path, rows)
+
+
+def _parquet_writer(sink: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of plain Parquet: no Arrow or pandas metadata, statistics where a reader may skip by them."""
+    keys = [name for name in ("id", "source", "task", "kind") if name in schema.names]
+    options = {"compression": "zstd", "compression_level": 3, "store_schema": False, "write_statistics": keys}
+    return pq.ParquetWriter(sink, schema, **options)
+
+
+def _write_text(folder: Path, name: str, text: str) -> FileEntry:
+    (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return _file_entry(folder, folder / name)
+
+
+def _file_entry(folder: Path, path: Path, rows: int | None = None) -> FileEntry:
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    entry: FileEntry = {"path": path.relative_to(folder).as_posix(), "size": path.stat().st_size, "sha256": sha256}
+    return entry if rows is None else {**entry, "rows": rows}
+
+
+def _json_text(value: object) -> str:
+    """Return JSON with sorted keys. Raises MediError where a value has no JSON form."""
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise _fault_of_medi(f"the manifest cannot be written as JSON ({error})") from None
