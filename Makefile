@@ -1,0 +1,41 @@
+# `make sample` builds the bundled sample; `make test` runs the tests. Both install what they need into .venv first.
+# TORCH_INDEX=https://download.pytorch.org/whl/cpu gets the small torch, for machines without a GPU.
+
+PYTHON ?= python3
+RAW ?= ../shared/data/raw
+JOBS ?= 2
+PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+INSTALLED = .venv/installed
+
+.PHONY: install sample test test-real real lint clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "medi needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) --no-deps torch)
+	$(PIP) hatchling
+	$(PIP) --no-build-isolation --editable '.[cpu,sample,dev]'
+	touch $@
+
+sample: $(INSTALLED)
+	.venv/bin/medi build --preset sample
+	@echo "Shards: data/medi/sample/data"
+
+test: $(INSTALLED)
+	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real"
+
+test-real: $(INSTALLED)
+	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi
+
+real: $(INSTALLED)
+	.venv/bin/medi build --raw $(RAW) --super-ni-tasks all
+
+lint: $(INSTALLED)
+	.venv/bin/ruff check .
+	.venv/bin/pyright
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,185 @@
+"""Turns what a person asks for into one checked Settings: a preset, then every option that was given on top of it.
+
+Every option of `medi build` is checked here and nowhere else; a UsageError names the option and the value.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+
+from medi.errors import UsageError
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+SENTENCE_T5 = "sentence-transformers/sentence-t5-large"
+
+_CHOICES = {
+    "profile": ("paper",),
+    "take": ("hash", "first"),
+    "dtype": ("float32", "bfloat16"),
+    "runner": ("threads", "dask", "ray", "none"),
+}
+_UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LEAST_MEMORY_BYTES = 256 << 20
+
+
+def _usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a build is asked for. Where, how fast and how loud (from `out` on) never changes what is built.
+
+    `raw` is None where files are downloaded; `sources` is empty for all; `max_bad_rows` is a number of rows (`12`) or a
+    share of a source's drawn lines (`0.5%`); `memory_bytes` is None for what the machine offers.
+    """
+
+    preset: str = "sample"
+    profile: str = "paper"
+    raw: Path | None = None
+    sources: tuple[str, ...] = ()
+    super_ni_tasks: str = "all"
+    variants: Mapping[str, str] = field(default_factory=dict)
+    take: str = "hash"
+    scale: float = 1.0
+    seed: int = 0
+    encoder: str = MINILM
+    revision: str | None = None
+    dtype: str = "float32"
+    max_bad_rows: str = "0"
+    strict: bool = False
+    check_all_lines: bool = False
+    out: Path = Path()
+    workspace: Path = Path()
+    workers: int = field(default_factory=_usable_cores)
+    runner: str = "threads"
+    memory_bytes: int | None = None
+    offline: bool = False
+    show_params: bool = False
+    debug: bool = False
+
+
+PRESETS = {
+    "sample": Settings(preset="sample", offline=True),
+    "lite": Settings(preset="lite", super_ni_tasks="listed", take="first", scale=0.02),
+    "full": Settings(preset="full", super_ni_tasks="listed", encoder=SENTENCE_T5),
+}
+
+
+def resolve(preset: str = "sample", **given: object) -> Settings:
+    """Return the preset with what was given on top; None means not given.
+
+    Paths, numbers and tuples come as the fields of Settings say; `memory_bytes` also as text (`8G`).
+
+    Raises:
+        UsageError: an unknown preset, option, source or variant, or a value that cannot be; the message says which.
+    """
+    if preset not in PRESETS:
+        raise UsageError(f"--preset {preset}: there is no such preset; give one of {', '.join(PRESETS)}")
+    unknown = sorted(set(given) - {f.name for f in fields(Settings)})
+    if unknown:
+        raise UsageError(f"{unknown[0]}: no option of a build has this name; see `medi build --help`")
+    if isinstance(given.get("memory_bytes"), str):
+        given["memory_bytes"] = memory_bytes(str(given["memory_bytes"]))
+    asked = {name: value for name, value in given.items() if value is not None}
+    if asked.keys() & {"raw", "encoder"}:
+        # The bundled sample needs no network; files and encoders of a person's own may.
+        asked = {"offline": False} | asked
+    settings = _with_places(replace(PRESETS[preset], **asked))
+    _check_values(settings)
+    _check_sources(settings)
+    _check_places(settings)
+    return settings
+
+
+def sample_raw_dir() -> Path:
+    """Return the folder of the bundled sample, in the layout of `--raw`: inside the wheel, else in the checkout.
+
+    Raises:
+        UsageError: neither is there.
+    """
+    package = Path(str(resources.files("medi")))
+    for folder in (package / "_sample", package.parent / "data" / "sample"):
+        if folder.is_dir():
+            return folder
+    raise UsageError(f"{package}: the bundled sample is missing; install medi again, or name your own files with --raw")
+
+
+def memory_bytes(text: str) -> int:
+    """Return bytes for `8000000000`, `8G` or `512M`. Raises UsageError for anything else."""
+    number, unit = (text[:-1], _UNITS_BYTES[text[-1:].upper()]) if text[-1:].upper() in _UNITS_BYTES else (text, 1)
+    if not number.isascii() or not number.isdigit():
+        raise UsageError(f"--memory {text}: give bytes, or a number with K, M, G or T, such as 8G")
+    return int(number) * unit
+
+
+def _with_places(settings: Settings) -> Settings:
+    """Return the settings with raw folder, workspace and release filled in and absolute."""
+    workspace = settings.workspace if settings.workspace != Path() else Path(os.environ.get("MEDI_HOME") or "data")
+    name = settings.preset if settings.raw is None else f"raw-{settings.raw.absolute().name}"
+    out = settings.out if settings.out != Path() else workspace / "medi" / name
+    raw = sample_raw_dir() if settings.raw is None and settings.preset == "sample" else settings.raw
+    return replace(settings, workspace=workspace.absolute(), out=out.absolute(), raw=raw and raw.absolute())
+
+
+def _check_values(settings: Settings) -> None:
+    """Raise UsageError for a value that no build can have."""
+    if settings.profile == "clean":
+        raise UsageError("--profile clean: this version builds the paper's profile only; leave the option out")
+    for name, choices in _CHOICES.items():
+        if getattr(settings, name) not in choices:
+            raise UsageError(f"--{name} {getattr(settings, name)}: give one of {', '.join(choices)}")
+    if not (math.isfinite(settings.scale) and settings.scale > 0):
+        raise UsageError(f"--scale {settings.scale}: a quota of nothing; give a number above 0, such as 0.02")
+    if not 0 <= settings.seed < 2**31:
+        raise UsageError(f"--seed {settings.seed}: give a whole number from 0 to {2**31 - 1}")
+    if settings.workers < 1:
+        raise UsageError(f"--workers {settings.workers}: give at least 1")
+    if settings.memory_bytes is not None and settings.memory_bytes < _LEAST_MEMORY_BYTES:
+        raise UsageError(f"--memory {settings.memory_bytes}: too little for a build; give at least 256M")
+    if not settings.encoder.strip():
+        raise UsageError("--encoder: empty; give a folder or a name on the Hub")
+    _check_bad_rows(settings.max_bad_rows)
+
+
+def _check_bad_rows(text: str) -> None:
+    """Raise UsageError unless the text is a number of rows or a percentage up to 100."""
+    number = text.removesuffix("%")
+    plain = number.isascii() and number.replace(".", "", 1).isdigit()
+    if not plain or (number == text and "." in number) or (number != text and float(number) > 100):
+        raise UsageError(f"--max-bad-rows {text}: give a number of rows (12) or a share of the drawn lines (0.5%)")
+
+
+def _check_sources(settings: Settings) -> None:
+    """Raise UsageError for a source, variant or task list that is not there."""
+    from medi.sources import ALL
+
+    known = {source.name: source for source in ALL}
+    for name in (*settings.sources, *settings.variants):
+        if name not in known:
+            close = get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(close)}?" if close else "`medi sources` lists them"
+            raise UsageError(f"{name or 'empty name'}: no source has this name; {hint}")
+    for name, variant in settings.variants.items():
+        names = [v.name for v in known[name].variants]
+        if variant not in names:
+            raise UsageError(f"--variant {name}={variant}: {name} has no such variant; give one of {', '.join(names)}")
+    tasks = settings.super_ni_tasks
+    if tasks not in ("all", "listed") and not Path(tasks).is_file():
+        raise UsageError(f"--super-ni-tasks {tasks}: no such file; give all, listed, or a file with one task a line")
+
+
+def _check_places(settings: Settings) -> None:
+    """Raise UsageError for a raw folder that is not there or a release that would overwrite what it is built from."""
+    if settings.raw is not None and not settings.raw.is_dir():
+        raise UsageError(f"--raw {settings.raw}: no such folder; name the one that holds embedding_training_data/")
+    if settings.out.exists() and not settings.out.is_dir():
+        raise UsageError(f"--out {settings.out}: is a file; name a folder")
+    for name, place in (("the raw folder", settings.raw), ("the workspace", settings.workspace)):
+        if place is not None and (settings.out == place or settings.out in place.parents):
+            raise UsageError(f"--out {settings.out}: holds {name} {place}; name a folder of its own")
