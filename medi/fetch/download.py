@@ -1,0 +1,249 @@
+"""Downloads: Remotes become LocalFiles, whole or their beginnings, checked against the lock file and noted in it.
+
+Beginnings grow in fixed steps (4 MiB, 8, 16, ...), so that what a build reads does not depend on earlier builds.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from glob import escape as glob_escape
+from pathlib import Path
+from typing import BinaryIO
+
+from medi.errors import MediError
+from medi.fetch.http import Body, NotThere, read_body
+from medi.fetch.local import LocalFile, digest_file
+from medi.fetch.lock import Entry, Place, check, note, read_lock
+from medi.fetch.places import Remote, ask, headers_of, remote_files, remote_pages, url_of
+from medi.fetch.raw import Found, named_variants
+from medi.fetch.settings import Settings
+from medi.source import Source, Variant
+
+FIRST_PREFIX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """A file that is here, as the place named it when it came, and its entry for the lock file."""
+
+    remote: Remote
+    local: LocalFile
+    entry: Entry
+
+
+def download(source: Source, variant: Variant, settings: Settings) -> Found:
+    """Return the variant's files, downloaded where they are not here yet; all are whole and as the lock names them.
+
+    Raises NotThere where the place lacks one or it is not here offline, MediError where it fails or a file changed.
+    """
+    remotes, pages = remote_files(source, variant, settings), remote_pages(source, variant, settings)
+    return Found(variant, tuple(fetch_all(remotes, settings)), tuple(fetch_all(pages, settings)))
+
+
+def obtain(source: Source, variant_name: str | None, settings: Settings) -> Found:
+    """Return the files of the named variant, else of the first one whose place answers, and say which was taken.
+
+    Raises MediError where none answers, saying what to fetch and where to put it.
+    """
+    return download(source, choose_variant(source, variant_name, settings), settings)
+
+
+def choose_variant(source: Source, variant_name: str | None, settings: Settings) -> Variant:
+    """Return the named variant, else the first one whose place has its files; places are asked, nothing is fetched.
+
+    Raises MediError where none does, saying what to fetch and where to put it.
+    """
+    refusals: list[str] = []
+    for variant in named_variants(source, variant_name):
+        try:
+            remote_files(source, variant, settings)
+        except NotThere as refusal:
+            refusals.append(str(refusal))
+            continue
+        if refusals:
+            settings.say(f"{source.name}: variant {variant.name} is taken; {'; '.join(refusals)}")
+        return variant
+    wanted = {f"DIR/{file.pattern}" for variant in named_variants(source, variant_name) for file in variant.files}
+    raise MediError(f"{source.name}: {'; '.join(refusals)}; or put a file at {' or '.join(sorted(wanted))}, --raw DIR")
+
+
+def remote_sizes(source: Source, variant: Variant, settings: Settings) -> dict[str, int | None]:
+    """Return name -> size in bytes of the variant's remote files and pages, for the plan; None where nobody knows.
+
+    Where the place does not answer soon, these are the declared sizes: a plan must not wait for a network.
+    """
+    hasty = replace(settings, attempts=min(2, settings.attempts), longest_wait_seconds=2.0)
+    try:
+        remotes = [*remote_files(source, variant, hasty), *remote_pages(source, variant, hasty)]
+    except MediError:
+        declared = (*variant.files, *((variant.pages,) if variant.pages else ()))
+        return {file.pattern: file.size_bytes for file in declared}
+    return {remote.name: remote.size_bytes for remote in remotes}
+
+
+def fetch_all(remotes: Iterable[Remote], settings: Settings) -> list[LocalFile]:
+    """Return the whole files, in order, each noted in the lock file as it arrives. Raises as download."""
+    files: list[LocalFile] = []
+    for remote in remotes:
+        arrival = arrive(remote, settings)
+        note_all([arrival], settings)
+        files.append(arrival.local)
+    return files
+
+
+def note_all(arrivals: list[_Arrival], settings: Settings) -> None:
+    """Note arrivals in the lock file, with one write for each place."""
+    for key in sorted({arrival.remote.key for arrival in arrivals}):
+        here = [arrival for arrival in arrivals if arrival.remote.key == key]
+        listed = {a.remote.pattern: list(a.remote.siblings) for a in here if a.remote.pattern}
+        note(settings.lock, key, Place(here[0].remote.commit, listed, {a.remote.path: a.entry for a in here}))
+
+
+def arrive(remote: Remote, settings: Settings) -> _Arrival:
+    """Return the whole file, fetched if it is not here, and checked against its entry in the lock file."""
+    with _alone(remote, settings):
+        for _ in range(2):
+            if not remote.target(settings).is_file():
+                remote = _fetch_whole(remote, settings)
+            target = remote.target(settings)
+            if remote.sha256 in ("", digest_file(target, settings.memo)):
+                return _checked(remote, target, 0, settings)
+            target.unlink()
+            settings.say(f"{remote.what}: the bytes here are not the Hub's; fetching them again")
+    raise MediError(f"{remote.what}: arrived damaged twice; check the disk and the proxy, then run again")
+
+
+def prefix(remote: Remote, size_bytes: int, settings: Settings) -> LocalFile:
+    """Return the beginning of a file, its size the next of 4 MiB, 8, 16, ...; the whole where that is no longer.
+
+    What is here is not fetched again. Parquet is always whole: its table of contents stands at its end.
+    Raises NotThere or MediError as download.
+    """
+    size_bytes = prefix_bytes(size_bytes)
+    known_bytes = remote.size_bytes
+    if remote.path.endswith(".parquet") or (known_bytes is not None and known_bytes <= size_bytes):
+        return fetch_all([remote], settings)[0]
+    with _alone(remote, settings):
+        remote, path = _cut(remote, size_bytes, settings)
+        whole = path == remote.target(settings)
+        arrival = _checked(remote, path, 0 if whole else size_bytes, settings)
+    note_all([arrival], settings)
+    return arrival.local
+
+
+def prefix_bytes(wanted_bytes: int) -> int:
+    """Return the least size of the fixed schedule that is not less than wanted."""
+    size_bytes = FIRST_PREFIX_BYTES
+    while size_bytes < wanted_bytes:
+        size_bytes *= 2
+    return size_bytes
+
+
+def _cut(remote: Remote, size_bytes: int, settings: Settings) -> tuple[Remote, Path]:
+    """Return the file of the first bytes (cut from what is here, else fetched), or the whole where it is shorter."""
+    target = remote.target(settings)
+    cut = target.with_name(f"{target.name}.first-{size_bytes}")
+    if cut.is_file():
+        return remote, cut
+    if not target.is_file():
+        remote = _asked(remote, settings)
+        target = remote.target(settings)
+        cut = target.with_name(f"{target.name}.first-{size_bytes}")
+    _, part = _parts(target)
+    _seed(part, target, size_bytes)
+    if target.is_file() and target.stat().st_size <= size_bytes:
+        return remote, target
+    if part.stat().st_size < size_bytes:
+        total = read_body(_body(remote), part, size_bytes, settings)
+        if part.stat().st_size < size_bytes or total == size_bytes:
+            cut = target
+    os.replace(part, cut)
+    return remote, cut
+
+
+def _seed(part: Path, target: Path, size_bytes: int) -> None:
+    """Let `part` begin with as much of the file as is here already, at most `size_bytes`."""
+    cuts = target.parent.glob(f"{glob_escape(target.name)}.first-*")
+    here = [path for path in (target, *_parts(target), *cuts) if path.is_file()]
+    best = max(here, key=lambda path: min(path.stat().st_size, size_bytes), default=part)
+    held_bytes = part.stat().st_size if part.exists() else 0
+    if best != part and min(best.stat().st_size, size_bytes) > held_bytes:
+        with best.open("rb") as source, part.open("wb") as copy:
+            _copy(source, copy, size_bytes)
+    elif held_bytes > size_bytes:
+        os.truncate(part, size_bytes)
+    part.touch()
+
+
+def _parts(target: Path) -> tuple[Path, Path]:
+    """Return where a file, whole or its beginning, lies while it arrives."""
+    return target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.first.part")
+
+
+def _copy(source: BinaryIO, copy: BinaryIO, size_bytes: int) -> None:
+    """Copy the first bytes of an open file."""
+    while size_bytes and (block := source.read(min(size_bytes, 1 << 20))):
+        copy.write(block)
+        size_bytes -= len(block)
+
+
+def _fetch_whole(remote: Remote, settings: Settings) -> Remote:
+    """Fetch a file to its place in the workspace; returns the Remote as the place knows it now."""
+    remote = _asked(remote, settings)
+    target = remote.target(settings)
+    part, _ = _parts(target)
+    _seed(part, target, sys.maxsize if remote.size_bytes is None else remote.size_bytes)
+    read_body(_body(remote), part, None, settings)
+    os.replace(part, target)
+    return remote
+
+
+def _asked(remote: Remote, settings: Settings) -> Remote:
+    """Return a Remote whose place was asked, with a folder for it. Raises MediError when offline."""
+    if settings.offline:
+        raise MediError(
+            f"offline, and {remote.what} is not in {settings.hub}; run the same command once without --offline"
+        )
+    asked = ask(remote, settings) if remote.locked else remote
+    target = asked.target(settings)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not asked.commit and not asked.tag:
+        # Nothing says whether what is here is a beginning of what is there now.
+        for stale in _parts(target):
+            stale.unlink(missing_ok=True)
+    return asked
+
+
+def _body(remote: Remote) -> Body:
+    """Return what the reader of bodies needs to know of a file."""
+    return Body(remote.what, url_of(remote), remote.size_bytes, headers_of(remote))
+
+
+def _checked(remote: Remote, path: Path, first_bytes: int, settings: Settings) -> _Arrival:
+    """Return a file that is here (whole, or its first bytes), compared with the lock file's entry.
+
+    Raises MediError where it is another one than the lock file names.
+    """
+    sha256, size_bytes = digest_file(path, settings.memo), path.stat().st_size
+    entry = remote.entry()
+    if first_bytes:
+        entry = replace(entry, prefixes={str(first_bytes): sha256})
+    else:
+        entry = replace(entry, size_bytes=size_bytes, sha256=sha256)
+    old = read_lock(settings.lock).get(remote.key, Place()).files.get(remote.path)
+    if old:
+        check(settings.lock, remote.what, old, entry, path)
+    return _Arrival(remote, LocalFile(path, remote.name, size_bytes, sha256, remote.commit, bool(first_bytes)), entry)
+
+
+@contextmanager
+def _alone(remote: Remote, settings: Settings) -> Iterator[None]:
+    """Keep other builds of this workspace from fetching the same file at the same time."""
+    from filelock import FileLock
+
+    target = remote.target(settings)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(target.with_name(f".{target.name}.lock")):
+        yield

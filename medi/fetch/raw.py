@@ -1,0 +1,91 @@
+"""Raw files that a person has put in a folder: `--raw DIR` and a source become the first variant whose files are there.
+
+Digests are not taken here: looking for files must not read them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from medi.errors import UsageError
+from medi.fetch.local import LocalFile, digest_file
+from medi.source import File, Source, Variant
+
+_GLOB = set("*?[")
+# What a glob may find beside data: a licence or a note of where the files are from is no raw file.
+_DATA = (".json", ".jsonl", ".gz", ".parquet", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of one variant of a source, in the order in which they are read, and those of its knowledge source."""
+
+    variant: Variant
+    files: tuple[LocalFile, ...]
+    pages: tuple[LocalFile, ...] = ()
+
+
+def find_raw(raw_dir: Path, source: Source, variant_name: str | None = None) -> Found | None:
+    """Return the first variant (or the named one) with a file in the raw folder, its digests not yet taken, else None.
+
+    Raises UsageError where the folder is not there or the source has no such variant.
+    """
+    if not raw_dir.is_dir():
+        raise UsageError(f"the raw folder {raw_dir} is not {'a folder' if raw_dir.exists() else 'there'}; check --raw")
+    for variant in named_variants(source, variant_name):
+        files = _present(raw_dir, variant.files)
+        if files:
+            return Found(variant, files, _present(raw_dir, (variant.pages,) if variant.pages else ()))
+    return None
+
+
+def named_variants(source: Source, variant_name: str | None) -> tuple[Variant, ...]:
+    """Return the variants that come into question, in order. Raises UsageError where the named one does not exist."""
+    if variant_name is None:
+        return source.variants
+    chosen = tuple(variant for variant in source.variants if variant.name == variant_name)
+    if not chosen:
+        names = ", ".join(variant.name for variant in source.variants)
+        raise UsageError(f"{source.name} has no variant {variant_name!r}; choose one of {names}")
+    return chosen
+
+
+def digested(found: Found, memo_dir: Path) -> Found:
+    """Return the same files with their SHA-256. Raises MediError where one cannot be read."""
+
+    def fill(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
+        return tuple(f if f.sha256 else replace(f, sha256=digest_file(f.path, memo_dir)) for f in files)
+
+    return replace(found, files=fill(found.files), pages=fill(found.pages))
+
+
+def _present(raw_dir: Path, files: Iterable[File]) -> tuple[LocalFile, ...]:
+    """Return the files that match, those of each declared file sorted by name, each once."""
+    found: dict[str, LocalFile] = {}
+    for file in files:
+        for pattern in (file.pattern, *file.otherwise):
+            matched = _matched(raw_dir, pattern)
+            found |= {f.name: f for f in matched if f.name not in found}
+            if matched:
+                break
+    return tuple(found.values())
+
+
+def _matched(raw_dir: Path, pattern: str) -> list[LocalFile]:
+    """Return what fits one pattern. A link may lead to a person's other disk; one that leads nowhere is no file."""
+    parts = PurePosixPath(pattern).parts
+    if pattern.startswith("/") or ".." in parts:
+        raise UsageError(f"the pattern {pattern} leads out of the raw folder; write it relative to {raw_dir}")
+    # A folder in a file's place is given on, so that the reader can say so; a glob passes it over.
+    is_glob = bool(set(pattern) & _GLOB)
+    paths = raw_dir.glob(pattern) if is_glob else [raw_dir.joinpath(*parts)]
+    kept = [path for path in paths if (_is_data(path) if is_glob else path.exists())]
+    return [
+        LocalFile(path, path.relative_to(raw_dir).as_posix(), path.stat().st_size, "")
+        for path in sorted(kept, key=lambda path: path.relative_to(raw_dir).as_posix())
+    ]
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a glob's match is a file that may hold rows."""
+    return path.is_file() and path.suffix.lower() in _DATA and not path.name.startswith(".")

@@ -1,0 +1,41 @@
+"""Super-NI: names of tasks become their files at one pinned commit, over plain HTTP, only those that were chosen.
+
+There are hundreds of small files, so a few are fetched at a time; the lock file is written once.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from medi.fetch.download import arrive, note_all
+from medi.fetch.local import LocalFile
+from medi.fetch.places import Remote
+from medi.fetch.settings import Settings
+
+SUPER_NI_COMMIT = "fd2da121ae684832d1c5c6c6ccd57560df06f790"
+SUPER_NI = f"https://raw.githubusercontent.com/allenai/natural-instructions/{SUPER_NI_COMMIT}"
+
+
+def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI) -> list[LocalFile]:
+    """Return the files of the named tasks, sorted by name. Raises NotThere where one is absent, MediError else.
+
+    What had arrived before a failure is kept and noted.
+    """
+    commit = place.rstrip("/").rpartition("/")[2]
+    remotes = [
+        Remote(place.rstrip("/"), f"tasks/{name}.json", f"super_ni/tasks/{name}.json", commit=commit)
+        for name in sorted(set(names))
+    ]
+    arrivals = []
+    try:
+        with ThreadPoolExecutor(settings.threads) as pool:
+            running = [pool.submit(arrive, remote, settings) for remote in remotes]
+            try:
+                for done in as_completed(running):
+                    arrivals.append(done.result())
+                    settings.progress("Super-NI tasks", len(arrivals), len(remotes))
+            finally:
+                # After a failure nobody waits for the files that have not been begun.
+                pool.shutdown(wait=True, cancel_futures=True)
+    finally:
+        note_all(arrivals, settings)
+    return sorted((arrival.local for arrival in arrivals), key=lambda file: file.name)
