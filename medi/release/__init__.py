@@ -19,12 +19,12 @@ from medi.release.swap import finish_swap
 
 
 @dataclass(frozen=True)
-class Group:
-    """One row group of one shard: at most 1,000 rows of one task, and where they stand."""
+class Place:
+    """Where a row group stands: its shard, its number in there, its rows."""
 
     shard: str
-    index: int
-    table: pa.Table
+    group: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,35 @@ class Release:
         """Return the number of rows in all shards, by the manifest."""
         return sum(entry.get("rows", 0) for entry in self.shards())
 
-    def groups(self) -> Iterator[Group]:
-        """Yield every row group in order, one in memory at a time. Raises MediError where a shard cannot be read."""
+    def places(self, name: str | None = None) -> Iterator[Place]:
+        """Yield the row groups in reading order, or those of one task or source. Raises MediError as `tables`."""
         for entry in self.shards():
             with open_parquet(self.root / entry["path"]) as file:
                 for index in range(file.num_row_groups):
-                    yield Group(entry["path"], index, file.read_row_group(index))
+                    if name is None or name in _names(file, index):
+                        yield Place(entry["path"], index, file.metadata.row_group(index).num_rows)
 
-    def table(self) -> pa.Table:
-        """Return all rows as one table. Raises MediError where a shard cannot be read."""
-        return pa.concat_tables(group.table for group in self.groups())
+    def tables(self, name: str | None = None) -> Iterator[pa.Table]:
+        """Yield EXAMPLES tables of at most 1,000 rows in order: all rows, or those of one task or source.
+
+        Raises MediError where a shard is absent or damaged.
+        """
+        for entry in self.shards():
+            with open_parquet(self.root / entry["path"]) as file:
+                for index in range(file.num_row_groups):
+                    if name is None or name in _names(file, index):
+                        yield file.read_row_group(index)
+
+    def read(self, place: Place) -> pa.Table:
+        """Return the rows of one row group. Raises MediError where its shard is absent or damaged."""
+        with open_parquet(self.root / place.shard) as file:
+            return file.read_row_group(place.group)
+
+
+def _names(file: pq.ParquetFile, group: int) -> tuple[str, str]:
+    """Return the source and the task of a row group, which its first row tells."""
+    first = file.read_row_group(group, columns=["source", "task"]).slice(0, 1).to_pylist()[0]
+    return first["source"], first["task"]
 
 
 def open_release(folder: Path) -> Release:
@@ -81,9 +100,14 @@ def open_release(folder: Path) -> Release:
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Yield a Parquet file. Raises MediError where it is absent or damaged, also while it is being read."""
+    with reading(path), pq.ParquetFile(path) as file:
+        yield file
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Path]:
+    """Yield the path; what Arrow says of a damaged file becomes a MediError of one line."""
     try:
-        with pq.ParquetFile(path) as file:
-            yield file
+        yield path
     except (OSError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise MediError(f"{path} cannot be read ({reason}); build the release again") from None
+        raise MediError(f"{path} cannot be read ({' '.join(str(error).split())}); build the release again") from None
