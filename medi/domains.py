@@ -44,7 +44,7 @@ def nearest_words(
     """
     by_name = sorted(range(len(words)), key=lambda word: words[word])
     best = _nearest(centroids, np.asarray(word_vectors)[by_name])
-    nearest: list[str] = [words[by_name[word]] for word in best]
+    nearest = [words[by_name[int(word)]] for word in best]
     return [(fixed or {}).get(f"{number:02d}", word) for number, word in enumerate(nearest)]
 
 
