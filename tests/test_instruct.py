@@ -1,6 +1,7 @@
 """The instruction data and the stage: the paper's 62 strings letter for letter, levels, endings, clusters, errors."""
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from medi.instruct import (
     load_instructions,
     render,
 )
-from medi.schema import EXAMPLES, PAIRS, table_of
+from medi.schema import EXAMPLES, PAIRS, canonical_json, table_of
 
 ROOT = Path(__file__).parent.parent
 SENTENCE = "Represent the[ {domain}] {text_type}[ for {objective}]"
@@ -150,6 +151,10 @@ def pairs_of(*ids: str) -> pa.Table:
 
 def test_the_stage_adds_source_licence_and_instructions() -> None:
     unit = UnitInstructions("toy", "toy", "CC0-1.0", Sides(Slots("fact"), Slots("page", "news")), Style(SENTENCE))
+    assert canonical_json(asdict(unit)).endswith(
+        b'"source":"toy","style":{"ending":":","level":"detailed","sentence":'
+        b'"Represent the[ {domain}] {text_type}[ for {objective}]"},"tag":"toy"}'
+    )
     table, counts = instruct(pairs_of("msmarco/b", "msmarco/a"), unit)
     assert table.schema == EXAMPLES
     assert table.column("id").to_pylist() == ["msmarco/a", "msmarco/b"]
