@@ -16,7 +16,9 @@ from typer.main import get_command
 from medi import __version__
 from medi.errors import MediError, UsageError
 from pipelines.cli.build import build
+from pipelines.cli.inspect import inspect
 from pipelines.cli.sources import sources
+from pipelines.cli.verify import verify
 
 _STOPPED = {130: "Ctrl-C", 143: "SIGTERM"}
 
@@ -27,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, sources):
+for command in (build, sources, inspect, verify):
     app.command()(command)
 
 
@@ -67,13 +69,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         code = 2 if isinstance(error, UsageError) else getattr(error, "exit_code", 1)
-        _say(_line_of(error))
+        _say(line_of(error))
     if code in _STOPPED:
         _say(f"stopped by {_STOPPED[code]}; what is finished is kept: run the same command again to go on")
     return code if isinstance(code, int) else 1
 
 
-def _line_of(error: Exception) -> str:
+def line_of(error: Exception) -> str:
     """Return what a person reads about an error: what happened, with which value, what to do next."""
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)

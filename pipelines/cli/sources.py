@@ -72,7 +72,7 @@ def _found(source: Source, raw: Path) -> tuple[Variant, list[str], bool]:
     found = find_raw(raw, source)
     if found is None:
         return source.variants[0], [file.pattern for file in source.variants[0].files], False
-    return found.variant, [path.relative_to(raw).as_posix() for path in found.paths], True
+    return found.variant, [file.name for file in found.files], True
 
 
 def _lines(entry: SourceEntry) -> str:

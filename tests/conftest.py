@@ -1,0 +1,75 @@
+"""What tests share: the real files where they are, tiny encoders and the full sample, each made once a run."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tests.tiny_encoders import make_tiny_bert, make_tiny_t5
+
+Once = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_raw(repo_root: Path) -> Path:
+    """The real raw files that lie beside the repository on some machines."""
+    folder = repo_root.parent / "shared" / "data" / "raw"
+    if not folder.is_dir():
+        pytest.skip("the real raw files are not here: ../shared/data/raw is absent")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Make a folder once a run, however many workers ask for it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+    def make_once(name: str, make: Callable[[Path], None]) -> Path:
+        done = shared / f"{name}.done"
+        with FileLock(shared / f"{name}.lock"):
+            if not done.exists():
+                make(shared / name)
+                done.touch()
+        return shared / name
+
+    return make_once
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(once: Once) -> Path:
+    """A random BERT of 32 dimensions, as a sentence-transformers folder."""
+    return once("tiny-bert", make_tiny_bert)
+
+
+@pytest.fixture(scope="session")
+def tiny_t5_encoder(once: Once) -> Path:
+    """A random T5 encoder of 32 dimensions with a sentencepiece tokenizer, as a sentence-transformers folder."""
+    return once("tiny-t5", make_tiny_t5)
+
+
+@pytest.fixture(scope="session")
+def sample_workspace(once: Once) -> Path:
+    """The workspace in which `medi build` built the whole bundled sample."""
+    return once("sample", build_sample)
+
+
+@pytest.fixture(scope="session")
+def sample_release(sample_workspace: Path) -> Path:
+    """The release of the whole bundled sample, built once by the command a person would type."""
+    return sample_workspace / "medi" / "sample"
+
+
+def build_sample(workspace: Path) -> None:
+    call = [sys.executable, "-m", "pipelines.cli.app", "build", "--preset", "sample", "--workspace", str(workspace)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"the sample does not build:\n{done.stderr[-4000:]}"

@@ -1,0 +1,158 @@
+"""The command line's manners: one line for every error, the right exit code, and an answer at once to `--help`."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medi import __version__
+from medi.errors import MediError
+from pipelines.cli.app import line_of, main
+
+HEAVY = ("torch", "faiss", "sentence_transformers", "transformers", "mteb", "prefect", "datasets", "pandas")
+
+
+def medi(*args: str, code: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `medi` in a process of its own; `code` runs first and may add a command to `app`."""
+    program = f"from pipelines.cli.app import app, main\n{code}\nraise SystemExit(main())"
+    call = [sys.executable, "-c", program, *args]
+    return subprocess.run(call, capture_output=True, text=True, check=False, env=os.environ | (env or {}), timeout=60)
+
+
+def test_version_and_help_go_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr() == (f"medi {__version__}\n", "")
+    assert main(["build", "--help"]) == 0
+    assert "--super-ni-tasks all|listed|FILE" in capsys.readouterr().out
+
+
+def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
+    code = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr))"
+    )
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = medi("--help", code=code)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert min(seconds) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([], "no command given; `medi --help` lists them"),
+        (["bild"], "No such command 'bild'. Did you mean 'build'?; see `medi --help`"),
+        (["build", "--scal", "2"], "No such option: --scal (Possible options: --scale); see `medi build --help`"),
+        (["build", "--seed", "x"], "Invalid value for '--seed': Input should be a valid integer"),
+        (["build", "--preset", "huge"], "--preset huge: there is no such preset; give one of sample, lite, full"),
+        (["build", "--profile", "clean"], "--profile clean: this version builds the paper's profile only"),
+        (["build", "--take", "last"], "--take last: give one of hash, first"),
+        (["build", "--dtype", "float16"], "--dtype float16: give one of float32, bfloat16"),
+        (["build", "--runner", "slurm"], "--runner slurm: give one of threads, dask, ray, none"),
+        (["build", "--scale", "0"], "--scale 0.0: a quota of nothing"),
+        (["build", "--scale", "nan"], "--scale nan: a quota of nothing"),
+        (["build", "--seed", "-1"], "--seed -1: give a whole number from 0"),
+        (["build", "--workers", "0"], "--workers 0: give at least 1"),
+        (["build", "--memory", "lots"], "--memory lots: give bytes, or a number with K, M, G or T, such as 8G"),
+        (["build", "--memory", "1M"], "--memory 1048576: too little for a build"),
+        (["build", "--encoder", " "], "--encoder: empty"),
+        (["build", "--max-bad-rows", "101%"], "--max-bad-rows 101%: give a number of rows (12)"),
+        (["build", "--max-bad-rows", "1.5"], "--max-bad-rows 1.5: give a number of rows (12)"),
+        (["build", "--sources", ","], "--sources: empty"),
+        (["build", "--sources", "goaq_pairs"], "goaq_pairs: no source has this name; did you mean gooaq_pairs?"),
+        (["build", "--variant", "NQ"], "--variant NQ: give SOURCE=NAME"),
+        (["build", "--variant", "NQ=none"], "--variant NQ=none: NQ has no such variant; give one of "),
+        (["build", "--super-ni-tasks", "no/list"], "--super-ni-tasks no/list: no such file"),
+        (["build", "--raw", "no/folder"], "no/folder: no such folder"),
+        (["sources", "--raw", "no/folder"], "--raw no/folder: no such folder"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_2(
+    args: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    workspace = ["--workspace", str(tmp_path / "data")] if args[:1] == ["build"] else []
+    assert main([*args, *workspace]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("medi: ") and captured.err.count("\n") == 1
+    assert says in captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["raw", ""])
+def test_a_release_never_takes_the_place_of_what_it_is_built_from(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raw").mkdir()
+    out = tmp_path / place
+    assert main(["build", "--raw", str(tmp_path / "raw"), "--out", str(out), "--workspace", str(tmp_path / "w")]) == 2
+    assert f"--out {out}: holds the raw folder {tmp_path / 'raw'}; name a folder of its own" in capsys.readouterr().err
+
+
+def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
+    full = OSError(28, "No space left on device", "/disk/shard")
+    assert line_of(full) == "/disk/shard: no space left on device; put that right and run the same command again"
+    assert line_of(OSError("the pipe broke")) == "the pipe broke"
+    assert line_of(MediError("a: b; do c")) == "a: b; do c"
+
+
+BOOM = "app.command('boom')(lambda: {}['gone'])"
+
+
+def test_a_fault_of_ours_is_one_line_and_a_traceback_only_with_debug() -> None:
+    quiet, loud = medi("boom", code=BOOM), medi("boom", "--debug", code=BOOM)
+    assert (quiet.returncode, loud.returncode) == (1, 1)
+    assert quiet.stderr == (
+        "medi: KeyError: 'gone'; this is a fault of medi: run it again with --debug and report what it shows\n"
+    )
+    assert loud.stderr.startswith("Traceback") and "KeyError: 'gone'" in loud.stderr
+
+
+def test_debug_shows_the_traceback_of_a_foreseen_error() -> None:
+    done = medi("build", "--scale", "0", "--debug")
+    assert done.stderr.startswith("Traceback") and done.stderr.rstrip().endswith("such as 0.02")
+
+
+@pytest.mark.parametrize(("signal", "code", "name"), [("SIGINT", 130, "Ctrl-C"), ("SIGTERM", 143, "SIGTERM")])
+def test_a_stopped_run_says_how_to_go_on(signal: str, code: int, name: str) -> None:
+    send = f"os.kill(os.getpid(), signal.{signal})"
+    stop = f"import os, signal, time\napp.command('stop')(lambda: ({send}, time.sleep(9)))"
+    done = medi("stop", code=stop)
+    assert done.returncode == code
+    assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
+
+
+def test_sources_for_a_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "embedding_training_data").mkdir()
+    (tmp_path / "embedding_training_data" / "agnews.jsonl").write_text('["a","b"]\n')
+    assert main(["sources", "--json", "--raw", str(tmp_path)]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert (len(entries), sum(entry["quota"] for entry in entries)) == (31, 1_435_000)
+    assert [entry["name"] for entry in entries if entry["present"]] == ["agnews"]
+    agnews = next(entry for entry in entries if entry["name"] == "agnews")
+    assert {name: agnews[name] for name in ("quota", "symmetric", "given_negatives", "file", "present")} == {
+        "quota": 45_000,
+        "symmetric": False,
+        "given_negatives": False,
+        "file": "embedding_training_data/agnews.jsonl",
+        "present": True,
+    }
+    assert list(agnews) == [
+        "name", "quota", "symmetric", "licence", "layout", "given_negatives", "variant", "file", "present",
+    ]  # fmt: skip
+
+
+def test_sources_for_a_person_fit_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sources"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "31 sources, 1,435,000 rows"
+    assert any(line.startswith("msmarco ") and "175,000" in line for line in lines)
