@@ -63,17 +63,17 @@ def write_release(out: Path, contents: Contents, shard_bytes: int = SHARD_BYTES)
     Raises MediError where `out` is something else than a release of ours, where there is no row, or where rows, order
     and counts do not meet; `out` is then as it was.
     """
+    manifest = manifest_head(contents)
+    fault = manifest_fault(dict(manifest))
+    if fault:
+        raise _fault_of_medi(f"the manifest would be wrong: {fault}")
     with replacing(out) as folder:
         digest = ContentDigest()
         files = _write_shards(folder, _groups(contents, digest), shard_bytes)
         files.append(_write_positives(folder, contents))
-        manifest = manifest_head(contents)
         manifest["content_digest"] = digest.hexdigest()
         files.append(_write_text(folder, CARD, dataset_card(manifest)))
         manifest["files"] = sorted(files, key=lambda entry: entry["path"])
-        fault = manifest_fault(dict(manifest))
-        if fault:
-            raise MediError(f"the manifest would be wrong: {fault}; this is a fault of medi, please report it")
         _write_text(folder, MANIFEST, _json_text(manifest))
         _write_text(folder, RUN, _json_text(contents.run))
     return manifest["content_digest"]

@@ -1,6 +1,6 @@
 """A release becomes what a person wants to know at first sight: rows by task, lengths, scores, and some rows at random.
 
-Values only; `pipelines/cli/inspect.py` draws them. Texts come from other people: pass them through `shown` before a screen.
+Values only; the command line draws them. Texts come from other people: `shown` makes one harmless on a screen.
 """
 
 import random

@@ -1,0 +1,127 @@
+"""`medi inspect DIR`: shows a release (tasks, lengths, scores, some rows) to a person in 80 columns, or to a program."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from medi.release.inspect import Spread, Summary, TaskSummary
+
+# A longer text is cut on the screen, never in the JSON.
+_SHOWN_CHARACTERS = 400
+
+
+def inspect(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")],
+    task: Annotated[str | None, typer.Option(metavar="NAME", help="Only this task, or all tasks of a source.")] = None,
+    n: Annotated[int, typer.Option(min=0, metavar="N", help="Random rows to show.")] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which random rows.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
+) -> None:
+    """Show what is in a release: tasks, rows, lengths, scores, and random rows."""
+    from medi.release import open_release
+    from medi.release.inspect import QUANTILES, random_rows, summarise
+
+    release = open_release(folder)
+    summary = summarise(release, task)
+    rows = random_rows(release, n, seed, task)
+    if as_json:
+        print(json.dumps(asdict(summary) | {"quantiles": QUANTILES, "sample": rows}, indent=1))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(f"{summary.rows:,} rows of {len(summary.tasks):,} tasks")
+    console.print(f"content digest {summary.content_digest}", soft_wrap=True)
+    for part in (_tasks(summary.tasks), _spreads(summary), *map(_row, rows)):
+        console.print()
+        console.print(part)
+
+
+def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
+    """Return the table of tasks: rows, quota, negatives a row, and where the negatives come from."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from medi.release.inspect import shown
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("kind", no_wrap=True)
+    for name in ("rows", "planned", "negatives", "given", "mined", "random"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for task in tasks:
+        shares = [_share(task.origins.get(origin, 0), task.negatives) for origin in ("given", "mined", "random")]
+        each = f"{task.negatives / task.rows:.2f}" if task.rows else "-"
+        cells = (shown(task.task), shown(task.kind), f"{task.rows:,}", f"{task.planned_rows:,}", each, *shares)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if part else "-"
+
+
+def _spreads(summary: "Summary") -> "RenderableType":
+    """Return the table of quantiles: text lengths in characters, and scores by kind."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("spread", no_wrap=True)
+    for name in ("values", "least", "5%", "25%", "50%", "75%", "95%", "most"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for spread in summary.spreads:
+        table.add_row(spread.measure.replace("_", " "), f"{spread.count:,}", *_numbers(spread))
+    return table
+
+
+def _numbers(spread: "Spread") -> list[str]:
+    form = "{:.2f}" if spread.measure.endswith("_score") else "{:.0f}"
+    return [form.format(value) for value in spread.quantiles]
+
+
+def _row(row: dict[str, object]) -> "RenderableType":
+    """Return one row as names and texts, every text made harmless."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, min_width=9)
+    table.add_column(overflow="fold")
+    for name, text in _lines(row):
+        table.add_row(Text(name, style="bold"), Text(_cut(text)))
+    return table
+
+
+def _lines(row: dict[str, object]) -> list[tuple[str, str]]:
+    """Return (name, text) of what is shown of a row; a negative stands with its score and its origin."""
+    lines = [
+        ("row", f"{row['id']} (task {row['task']}, kind {row['kind']})"),
+        ("from", f"{row['origin']} ({row['licence']})"),
+        ("query", f"{row['query_instruction']}{row['query']}"),
+        ("positive", f"[{_score(row['positive_score'])}] {row['document_instruction']}{row['positive']}"),
+    ]
+    if row["label"] is not None:
+        lines.insert(3, ("label", str(row["label"])))
+    texts, scores, origins = row["negatives"], row["negative_scores"], row["negative_origins"]
+    assert isinstance(texts, list) and isinstance(scores, list) and isinstance(origins, list)
+    for text, score, origin in zip(texts, scores, origins, strict=True):
+        lines.append(("negative", f"[{_score(score)}, {origin}] {text}"))
+    return lines
+
+
+def _score(score: object) -> str:
+    return f"{score:.3f}" if isinstance(score, float) else "no score"
+
+
+def _cut(text: str) -> str:
+    from medi.release.inspect import shown
+
+    if len(text) <= _SHOWN_CHARACTERS:
+        return shown(text)
+    return f"{shown(text[:_SHOWN_CHARACTERS])}… ({len(text):,} characters)"

@@ -1,0 +1,22 @@
+"""`medi verify DIR`: reads a release again, prints a line for each violation, and exits with 1 where there is one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")]) -> None:
+    """Check a release: hash its files again and test every promise about its rows.
+
+    One line a violation; exit code 0 where there is none, else 1.
+    """
+    from medi.release.inspect import shown
+    from medi.release.verify import verify as violations
+
+    count = 0
+    for count, line in enumerate(violations(folder), 1):  # noqa: B007 (the last number is the answer)
+        print(shown(line), flush=True)
+    if count:
+        raise typer.Exit(1)
+    print(f"{shown(str(folder))}: clean")
