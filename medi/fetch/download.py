@@ -102,7 +102,10 @@ def note_all(arrivals: list[_Arrival], settings: Settings) -> None:
 
 
 def arrive(remote: Remote, settings: Settings) -> _Arrival:
-    """Return the whole file, fetched if it is not here, and checked against its entry in the lock file."""
+    """Return the whole file, fetched if it is not here, and checked against its entry in the lock file.
+
+    Raises NotThere where the place lacks it, MediError where it fails, is damaged, changed, or missing offline.
+    """
     with _alone(remote, settings):
         for _ in range(2):
             if not remote.target(settings).is_file():

