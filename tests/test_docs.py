@@ -1,0 +1,108 @@
+"""The README cannot drift: its commands are run or parsed, its Python runs on the sample, its tables match the code."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from medi.schema import EXAMPLES
+from pipelines.cli.app import app
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+# What has no parser of ours; tests/test_deployment.py runs the lines that begin with `prefect`.
+ELSEWHERE = {"sudo apt install make python3-venv", "source .venv/bin/activate"}
+
+
+def fences(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    inline = re.findall(r"`((?:medi|make) [^`]+)`", README)
+    return [line for fence in fences("bash") for line in fence.splitlines()] + inline
+
+
+def lines_of(program: str) -> list[list[str]]:
+    """Return the arguments of every line that calls the program, by its name or its place in .venv/bin."""
+    words = [shlex.split(line) for line in commands()]
+    return [rest for first, *rest in words if Path(first).name == program]
+
+
+def test_every_command_is_checked_by_some_test() -> None:
+    known = {"medi", "make", "python", "prefect"}
+    strange = [c for c in commands() if c not in ELSEWHERE and Path(c.split()[0]).name not in known]
+    assert strange == []
+    assert len(lines_of("medi")) >= 10
+
+
+@pytest.mark.parametrize("args", lines_of("medi"), ids=" ".join)
+def test_medi_commands_parse(args: list[str]) -> None:
+    group = get_command(app)
+    command = group.get_command(group.make_context("medi", list(args)), args[0])
+    assert command is not None
+    assert command.make_context(args[0], args[1:]).args == []
+
+
+@pytest.mark.parametrize("args", lines_of("make"), ids=" ".join)
+def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> None:
+    makefile = (repo_root / "Makefile").read_text()
+    target, *settings = args
+    assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    assert all(f"$({setting.partition('=')[0]})" in makefile for setting in settings)
+
+
+def test_python_commands_name_modules(repo_root: Path) -> None:
+    modules = [args[1] for args in lines_of("python")]
+    assert modules == ["pipelines.build"]
+    assert '__name__ == "__main__"' in (repo_root / "pipelines" / "build.py").read_text()
+
+
+@pytest.fixture
+def beside_the_sample(tmp_path: Path, sample_workspace: Path) -> Path:
+    """A folder in which data/ is the workspace of the sample, as it is after `make sample`."""
+    (tmp_path / "data").symlink_to(sample_workspace)
+    return tmp_path
+
+
+def run(call: list[str], folder: Path) -> str:
+    env = os.environ | {"HF_HOME": str(folder / "hub"), "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    done = subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("code", fences("python"), ids=lambda code: code.split()[1])
+def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
+    assert run([sys.executable, "-c", code], beside_the_sample).strip()
+
+
+def test_medi_commands_run_on_the_sample(beside_the_sample: Path) -> None:
+    shown = {args[0]: args for args in lines_of("medi") if "data/medi/sample" in args}
+    assert set(shown) == {"inspect", "verify"}
+    for args in shown.values():
+        assert run([sys.executable, "-m", "pipelines.cli.app", *args], beside_the_sample).strip()
+
+
+def rows_of_table(header: str) -> Iterator[list[str]]:
+    """Yield the cells of the table with this header, without its first two lines."""
+    table = README.partition(header)[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_columns_are_those_of_the_shards() -> None:
+    assert [cells[0].strip("`") for cells in rows_of_table("| column | what it holds |")] == EXAMPLES.names
+
+
+def test_the_glossary_is_in_order_and_every_path_of_the_tree_exists(repo_root: Path) -> None:
+    words = [cells[0] for cells in rows_of_table("| word | meaning |")]
+    assert words == sorted(words, key=str.lower) and len(words) == len(set(words))
+    tree = README.partition("## The tree\n\n```\n")[2].partition("```")[0]
+    paths = re.findall(r"^( *)(\S+)", tree, flags=re.MULTILINE)
+    assert [name for indent, name in paths if not (repo_root / ("medi" if indent else "") / name).exists()] == []
