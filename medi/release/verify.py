@@ -89,6 +89,7 @@ class _Walk:
         self._source = ""
         self._source_ids: set[str] = set()
         self._known: Known | None = None
+        self._audited = (release.root / POSITIVES_FILE).is_file()
         self._instructions: set[str] = set()
         self._ending = ""
 
@@ -137,13 +138,13 @@ class _Walk:
             yield f"{place}: mixes {len(portions)} tasks"
         if not 0 < len(table) <= GROUP_ROWS:
             yield f"{place}: has {len(table)} rows, not 1 to {GROUP_ROWS}"
-        for portion in portions:
-            yield from (f"{shard}: {line}" for line in self._portion(portion))
+        for rows in portions:
+            source, task = rows.column("source")[0].as_py(), rows.column("task")[0].as_py()
+            if source != self._source:
+                yield from self._enter(source)
+            yield from (f"{shard}: {line}" for line in self._portion(source, task, rows))
 
-    def _portion(self, rows: pa.Table) -> Iterator[str]:
-        source, task = rows.column("source")[0].as_py(), rows.column("task")[0].as_py()
-        if source != self._source:
-            yield from self._enter(source)
+    def _portion(self, source: str, task: str, rows: pa.Table) -> Iterator[str]:
         self._rows[source, task] += len(rows)
         yield from self._order(source, task, rows)
         yield from self._instruction(rows)
@@ -154,11 +155,12 @@ class _Walk:
     def _enter(self, source: str) -> Iterator[str]:
         """Forget the ids and the positives of the last source, and load those of the next."""
         self._source, self._source_ids, self._known = source, set(), None
-        if source not in self._sources or not (self._release.root / POSITIVES_FILE).is_file():
+        if source not in self._sources or not self._audited:
             return
         try:
             self._known = known_positives(self._release.root, self._sources[source])
         except MediError as error:
+            self._audited = False
             yield str(error)
 
     def _order(self, source: str, task: str, rows: pa.Table) -> Iterator[str]:

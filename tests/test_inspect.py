@@ -1,0 +1,132 @@
+"""What a person is told about a release: numbers, random rows that a seed repeats, a screen that no text can harm."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from medi.errors import UsageError
+from medi.release import Release, open_release
+from medi.release.inspect import QUANTILES, Spread, random_rows, shown, summarise
+from medi.schema import row_id
+from pipelines.cli.inspect import inspect
+from tests.release_builder import tiny
+
+EVIL = "\x1b[31m[red]x[/red]\u202e \u2066y\tz\n"
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    """Five rows a task; the query of one is four times as long and full of controls."""
+    builder = tiny(5)
+    row = builder.row("asks", 4)
+    row["query"] = EVIL + "a" * 500
+    row["id"] = row_id("asks", "asks", str(row["query"]), str(row["positive"]))
+    builder.row("asks", 0)["positive_score"] = 0.25
+    builder.write(tmp_path / "x")
+    return open_release(tmp_path / "x")
+
+
+def spread(release: Release, measure: str, name: str | None = None) -> Spread:
+    return next(spread for spread in summarise(release, name).spreads if spread.measure == measure)
+
+
+def test_tasks_are_counted_with_their_negatives(release: Release) -> None:
+    summary = summarise(release)
+    assert summary.rows == 20 and summary.content_digest == release.manifest["content_digest"]
+    assert [(task.task, task.kind, task.rows, task.planned_rows, task.negatives) for task in summary.tasks] == [
+        ("asks", "pair", 5, 5, 10),
+        ("twins", "pair", 5, 5, 10),
+        ("task001_yes_or_no", "label", 5, 5, 5),
+        ("task002_rewrite", "text", 5, 5, 5),
+    ]
+    assert [task.origins for task in summary.tasks] == [{"given": 5, "mined": 5}] * 2 + [{"mined": 5}] * 2
+
+
+def test_lengths_and_scores_are_spread_by_hand(release: Release) -> None:
+    """Four queries of asks have 15 characters, one has 526; scores are 0.25 once and 0.75 four times."""
+    long = len(EVIL) + 500
+    assert spread(release, "query_characters", "asks") == Spread(
+        "query_characters", 5, (15, 15, 15, 15, 15, long, long)
+    )
+    scores = spread(release, "pair_positive_score", "asks")
+    assert scores == Spread("pair_positive_score", 5, (0.25, 0.25, 0.75, 0.75, 0.75, 0.75, 0.75))
+    assert spread(release, "pair_positive_score").count == 10
+    assert spread(release, "text_negative_score").quantiles == (-0.25,) * len(QUANTILES)
+    assert spread(release, "negatives_per_row").quantiles == (1, 1, 1, 1, 2, 2, 2)
+
+
+def test_a_name_is_a_task_or_a_source(release: Release) -> None:
+    assert [task.task for task in summarise(release, "super_ni").tasks] == ["task001_yes_or_no", "task002_rewrite"]
+    assert summarise(release, "task002_rewrite").rows == 5
+    with pytest.raises(UsageError, match="no task or source 'task001_yes_or_on' in .*; close to it: task001_yes_or_no"):
+        summarise(release, "task001_yes_or_on")
+    with pytest.raises(UsageError, match="without --task lists all"):
+        random_rows(release, 1, 0, "?")
+
+
+def test_a_seed_repeats_its_rows_and_another_seed_has_others(tmp_path: Path) -> None:
+    tiny(1500).write(tmp_path / "x", shard_bytes=1)
+    release = open_release(tmp_path / "x")
+    rows = random_rows(release, 50, 1)
+    assert random_rows(release, 50, 1) == rows
+    assert random_rows(release, 50, 2) != rows
+    assert len({row["id"] for row in rows}) == 50
+    assert len({row["task"] for row in rows}) == 4
+    assert {row["task"] for row in random_rows(release, 50, 1, "twins")} == {"twins"}
+
+
+def test_more_rows_than_there_are_gives_all(release: Release) -> None:
+    everything = [row["id"] for table in release.tables() for row in table.to_pylist()]
+    assert [row["id"] for row in random_rows(release, 100, 0)] == everything
+    assert random_rows(release, 0, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Grüße, 世界 ½", "Grüße, 世界 ½"),
+        (EVIL, "\\x1b[31m[red]x[/red]\\u202e \\u2066y\\tz\\n"),
+        ("a\u2028b\u0085c\ufeff", "a\\u2028b\\x85c\\ufeff"),
+        ("a\u00a0b", "a b"),
+    ],
+)
+def test_texts_are_made_harmless(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+def run(*arguments: str) -> str:
+    app = typer.Typer()
+    app.command()(inspect)
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) -> None:
+    output = run(str(release.root), "--n", "100")
+    lines = output.splitlines()
+    assert max(len(line) for line in lines if "digest" not in line) <= 80
+    assert lines[0] == "20 rows of 4 tasks"
+    assert [line.split() for line in lines if line.startswith("task001")] == [
+        ["task001_yes_or_no", "label", "5", "5", "1.00", "-", "100%", "-"]
+    ]
+    assert [line.split() for line in lines if line.startswith("pair positive")] == [
+        ["pair", "positive", "score", "10", "0.25", "0.25", "0.75", "0.75", "0.75", "0.75", "0.75"]
+    ]
+    assert not set(output) & {"\x1b", "\u202e", "\u2066", "\t"}
+    together = "".join(output.split())
+    assert "retrievinganswers:\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
+    assert f"aaa…({len('Represent the question for retrieving answers:' + EVIL) + 500}characters)" in together
+    assert "negative  [0.250, mined] other negative 0 of asks" in [line.rstrip() for line in lines]
+
+
+def test_json_holds_whole_texts_in_ascii(release: Release) -> None:
+    output = run(str(release.root), "--json", "--task", "asks", "--n", "5", "--seed", "3")
+    found = json.loads(output)
+    assert output.isascii() and "\x1b" not in output
+    assert sorted(found) == ["content_digest", "quantiles", "rows", "sample", "spreads", "tasks"]
+    assert found["rows"] == 5 and [task["task"] for task in found["tasks"]] == ["asks"]
+    assert EVIL + "a" * 500 in [row["query"] for row in found["sample"]]
