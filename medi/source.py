@@ -4,9 +4,13 @@ Sources are declared as data in `medi/sources/`, one file a collection; a Varian
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import NamedTuple
+
+from medi.errors import UsageError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -72,7 +76,7 @@ class File:
     """A raw file: `pattern` is a glob below the `--raw` folder; `remote` the path in the place's repository (or glob).
 
     `otherwise` are globs for the same content, tried in order where `pattern` finds nothing (a dev file where there is
-    no train file). `keyed` files are one JSON object from key to record. Where `remote` is an address, it stands alone.
+    no train file). `keyed` files are one JSON object from key to record.
     """
 
     pattern: str
@@ -87,7 +91,8 @@ class Variant:
     """One origin of a source: a place, its files, their layout, and the callable that reads one record.
 
     `place` is `hub:OWNER/NAME` (a dataset repository), an https address, or "" where a person must fetch the files
-    (`how` then says what to fetch and where to put it). `sample` is an invented raw line in the true layout.
+    (`how` then says what to fetch and where to put it). `sample` is an invented raw record in the
+    true layout: one line, one element of an array, one row of Parquet as JSON.
     """
 
     name: str
@@ -122,6 +127,11 @@ class Source:
         return {v.name: v for v in self.variants}[name]
 
 
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key in which runs of digits count as numbers: `part-2` before `part-10`."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", text) if part)
+
+
 def text_of(value: Json, field_name: str, mends: set[str]) -> str:
     """Return the value as one text; numbers and booleans in JSON spelling, which is noted in `mends`.
 
@@ -134,7 +144,10 @@ def text_of(value: Json, field_name: str, mends: set[str]) -> str:
     if isinstance(value, list | dict):
         raise Bad(f"{field_name} is {_kind(value)} where a text belongs")
     mends.add("number_as_text")
-    return json.dumps(value)
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise Bad(f"{field_name} is a number too large for JSON") from error
 
 
 def texts_of(value: Json, field_name: str, mends: set[str]) -> list[str]:
@@ -236,3 +249,14 @@ def _kind(value: Json) -> str:
     if isinstance(value, dict):
         return f"an object with the keys {', '.join(map(repr, list(value)[:4]))}" if value else "an empty object"
     return "a text" if isinstance(value, str) else "null" if value is None else "a number or boolean"
+
+
+def named(sources: Sequence[Source], name: str) -> Source:
+    """Return the source of that name. Raises UsageError, with the names that come close, where there is none."""
+    for source in sources:
+        if source.name == name:
+            return source
+    close = get_close_matches(name.lower(), [source.name.lower() for source in sources], 3, 0.5)
+    likely = [source.name for source in sources if source.name.lower() in close]
+    hint = f"did you mean {', '.join(likely)}?" if likely else "`medi sources` lists all"
+    raise UsageError(f"there is no source {name!r}; {hint}")

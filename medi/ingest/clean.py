@@ -1,0 +1,62 @@
+"""Fields of one line -> a clean row: nothing invisible, no pair of equals, no negative that is query or positive."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from medi.schema import fold, is_visible
+from medi.source import Drop, Fields, natural
+
+
+@dataclass
+class Row:
+    """A clean row of the pool, the hash of its line, and where that line stands."""
+
+    query: str
+    positive: str
+    other_positives: list[str]
+    negatives: list[str]
+    rank: int = 0
+    origin: str = ""
+
+
+def clean(fields: Fields, max_negatives: int, facts: Counter[str]) -> Row:
+    """Return the row of a line. What is taken out of its lists is counted in `facts`: `pos_in_neg`, `neg_is_query`, ...
+
+    Raises Drop: `empty_text` where query or positive has no visible character, `identity_pair` where they are equal.
+    """
+    if not (is_visible(fields.query) and is_visible(fields.positive)):
+        raise Drop("empty_text")
+    query, positive = fold(fields.query), fold(fields.positive)
+    if query == positive:
+        raise Drop("identity_pair")
+    others = _distinct(fields.other_positives, {query: "", positive: ""}, Counter())
+    taken = {query: "neg_is_query", positive: "pos_in_neg"} | {fold(text): "pos_in_neg" for text in others}
+    negatives = _distinct(fields.negatives, taken, facts)
+    return Row(fields.query, fields.positive, others, negatives[:max_negatives])
+
+
+def merge(row: Row, again: Row, max_negatives: int) -> None:
+    """Take into a row what an equal row of higher rank adds: its other positives and negatives, the smaller origin."""
+    united = Fields(
+        row.query, row.positive, (*row.other_positives, *again.other_positives), (*row.negatives, *again.negatives)
+    )
+    both = clean(united, max_negatives, Counter())
+    row.other_positives, row.negatives = both.other_positives, both.negatives
+    row.origin = min(row.origin, again.origin, key=natural)
+
+
+def _distinct(texts: Iterable[str], taken: dict[str, str], counts: Counter[str]) -> list[str]:
+    """Return the visible texts that are new when folded, in order; count the others by the reason in `taken`."""
+    seen = dict(taken)
+    kept = []
+    for text in texts:
+        folded = fold(text)
+        if not is_visible(text):
+            counts["neg_empty"] += 1
+        elif folded in seen:
+            counts[seen[folded]] += 1
+        else:
+            seen[folded] = "neg_repeated"
+            kept.append(text)
+    return kept

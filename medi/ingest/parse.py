@@ -1,0 +1,76 @@
+"""One raw record's bytes -> a JSON value, exactly: what JSON forbids is Bad, lone surrogates are mended.
+
+orjson is the fast path only, for it hides a key that stands twice and refuses lone surrogates.
+"""
+
+import json
+import re
+from typing import NoReturn
+
+import orjson
+
+from medi.source import Bad, Json
+
+_KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse(line: bytes) -> tuple[Json, set[str]]:
+    """Return the value of a line and the repairs it needed (`lone_surrogate`).
+
+    Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, or has a key twice in one object.
+    """
+    try:
+        value = orjson.loads(line)
+        # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
+        if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):
+            return value, set()
+    except (orjson.JSONDecodeError, RecursionError):
+        pass
+    return _parse_slowly(line)
+
+
+def _count_keys(value: Json) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
+
+
+def _parse_slowly(line: bytes) -> tuple[Json, set[str]]:
+    try:
+        text = line.decode("utf-8", "surrogatepass")
+        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+        mends: set[str] = set()
+        return _mend(value, mends), mends
+    except UnicodeDecodeError as error:
+        raise Bad(f"not UTF-8 (byte {error.start} of the line)") from error
+    except json.JSONDecodeError as error:
+        raise Bad(f"not JSON ({error.msg} at character {error.pos})") from error
+    except ValueError as error:
+        raise Bad(f"not JSON ({error})") from error
+    except RecursionError as error:
+        raise Bad("nested too deep") from error
+
+
+def _without_repeats(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, value in members:
+        if key in found:
+            raise Bad(f"the key {key!r} stands twice in one object")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise Bad(f"not JSON ({word} is no number)")
+
+
+def _mend(value: Json, mends: set[str]) -> Json:
+    if isinstance(value, str) and _SURROGATE.search(value):
+        mends.add("lone_surrogate")
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_mend(item, mends) for item in value]
+    if isinstance(value, dict):
+        return {_SURROGATE.sub("\ufffd", key): _mend(item, mends) for key, item in value.items()}
+    return value

@@ -1,0 +1,216 @@
+"""Lines of a source -> its pool: 1.2 x quota good rows, taken in the order of a seeded hash (or as they stand).
+
+The pool depends on which lines there are, not on how they are ordered or cut into files, and a smaller quota's pool is
+a subset of a larger one's. Lines that are never drawn are never parsed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from medi.errors import MediError, UsageError
+from medi.ingest.clean import Row, clean, merge
+from medi.ingest.draw import BadRow, Draw, Drawn, Line, draw
+from medi.ingest.parse import parse
+from medi.ingest.passages import passages_at
+from medi.schema import ROWS, Counts, fold, row_id, table_of
+from medi.source import Bad, Drop, Fields, Page, RawBatch, Source, Variant, natural
+
+Pages = Callable[[Collection[str]], Iterable[Page]]
+_QUARANTINE_ROWS = 1_000
+
+
+@dataclass(frozen=True)
+class IngestParams:
+    """What decides a pool. `take` is "hash" or "first"; bad rows beyond both limits fail the source.
+
+    `max_negatives` given negatives of a row are kept, in file order, after those that cannot stand are out.
+    """
+
+    quota_rows: int
+    seed: int = 0
+    take: str = "hash"
+    strict: bool = False
+    max_bad_rows: int = 0
+    max_bad_percent: float = 0.0
+    check_all_lines: bool = False
+    max_negatives: int = 8
+
+
+@dataclass
+class _Pool:
+    """A pool in the making: rows by folded identity, and what became of the lines."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    facts: Counter[str] = field(default_factory=Counter)
+    bad: list[BadRow] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
+
+
+def pool_rows(quota_rows: int) -> int:
+    """Return how many good rows a quota asks for: 1.2 times as many, rounded up. Raises UsageError below 1."""
+    if quota_rows < 1:
+        raise UsageError(f"a quota of {quota_rows} rows gives nothing; ask for at least 1")
+    return (quota_rows * 12 + 9) // 10
+
+
+def ingest(
+    params: IngestParams,
+    source: Source,
+    variant: Variant,
+    batches: Callable[[], Iterator[RawBatch]],
+    pages: Pages | None = None,
+) -> tuple[pa.Table, Counts]:
+    """Return a source's pool as ROWS sorted by id, and its counts; files are read again only where too few were kept.
+
+    Raises MediError where more lines are bad than allowed, UsageError where the quota is below 1.
+    """
+    target_rows = pool_rows(params.quota_rows)
+    keep_rows = target_rows + target_rows // 4 + 64
+    while True:
+        how = Draw(
+            keep_rows, params.take, params.seed, lambda raw: _fault(variant, raw, params), params.check_all_lines
+        )
+        drawn = draw(batches(), how)
+        pool = _fill(params, source, _outcomes(drawn.lines, variant, params, pages), drawn)
+        if drawn.complete or len(pool.rows) >= target_rows:
+            break
+        keep_rows *= 4
+    _account(pool, drawn, params, source.name)
+    table = table_of((_row_of(source.name, row) for row in pool.rows.values()), ROWS).sort_by("id")
+    return table, pool.counts.check(f"ingest of {source.name}")
+
+
+def _read(variant: Variant, raw: bytes, strict: bool) -> Fields:
+    """Parse one line. Raises Bad (in `strict` also where it had to be mended) and Drop."""
+    value, mends = parse(raw)
+    fields = variant.read(value)
+    if mends:
+        fields = Fields(**{**vars(fields), "mended": tuple(sorted(mends.union(fields.mended)))})
+    if strict and fields.mended:
+        raise Bad(f"needs mending ({', '.join(fields.mended)}), which --strict forbids")
+    return fields
+
+
+def _outcome(variant: Variant, raw: bytes, strict: bool) -> Fields | Drop | Bad:
+    try:
+        return _read(variant, raw, strict)
+    except (Drop, Bad) as outcome:
+        return outcome
+
+
+def _fault(variant: Variant, raw: bytes, params: IngestParams) -> str:
+    outcome = _outcome(variant, raw, params.strict)
+    return str(outcome) if isinstance(outcome, Bad) else ""
+
+
+def _outcomes(
+    lines: list[Line], variant: Variant, params: IngestParams, pages: Pages | None
+) -> Iterator[tuple[Line, Fields | Drop | Bad]]:
+    """Yield what each line says. Passages are looked up for all lines together: one pass over the pages."""
+    found = ((line, _outcome(variant, line.raw, params.strict)) for line in lines)
+    if variant.pages is None:
+        yield from found
+        return
+    held = list(found)
+    places = {place for _, outcome in held if isinstance(outcome, Fields) for place in outcome.places}
+    passages = passages_at(places, pages({p.page_id for p in places})) if pages and places else {}
+    for line, outcome in held:
+        yield line, _with_passages(outcome, passages) if isinstance(outcome, Fields) else outcome
+
+
+def _with_passages(fields: Fields, passages: dict) -> Fields | Drop:
+    if not fields.places:
+        return fields
+    first, *others = fields.places
+    if first not in passages:
+        return Drop("no_page")
+    known = tuple(passages[place] for place in others if place in passages)
+    return Fields(fields.query, passages[first], known, mended=fields.mended)
+
+
+def _fill(
+    params: IngestParams, source: Source, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn
+) -> _Pool:
+    """Take lines in their order until enough good rows stand."""
+    pool, target_rows = _Pool(), pool_rows(params.quota_rows)
+    for line, outcome in outcomes:
+        times = drawn.times[line.rank] if drawn.times else 1
+        pool.counts.rows_in += times
+        pool.ranks.add(line.rank)
+        try:
+            if not isinstance(outcome, Fields):
+                raise outcome
+            row = clean(outcome, params.max_negatives, pool.facts)
+            _place(pool, source.name, row, line, params.max_negatives)
+            pool.counts.mended.update(outcome.mended)
+            pool.counts.dropped["duplicate"] += times - 1
+        except Drop as reason:
+            pool.counts.dropped[str(reason)] += times
+        except Bad as reason:
+            pool.counts.dropped["bad"] += times
+            pool.bad.append(BadRow(line.origin, line.offset, str(reason)))
+        if len(pool.rows) >= target_rows:
+            break
+    return pool
+
+
+def _place(pool: _Pool, source_name: str, row: Row, line: Line, max_negatives: int) -> None:
+    """Put a row into the pool, or into the equal row that stands there. Raises Drop("duplicate") after the latter."""
+    row.rank, row.origin = line.rank, line.origin
+    identity = row_id(source_name, source_name, fold(row.query), fold(row.positive))
+    if identity in pool.rows:
+        merge(pool.rows[identity], row, max_negatives)
+        raise Drop("duplicate")
+    pool.rows[identity] = row
+
+
+def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) -> None:
+    """Complete the counts with the files' own faults and mends. Raises MediError where too much is bad."""
+    counts = pool.counts
+    elsewhere = [row for rank, row in drawn.checked if rank not in pool.ranks]
+    if params.strict:
+        elsewhere += [
+            BadRow(source_name, None, f"{n} x {mend}, which --strict forbids") for mend, n in drawn.mended.items()
+        ]
+    for row in (*elsewhere, *drawn.faults):
+        pool.bad.append(row)
+        counts.rows_in += 1
+        counts.dropped["bad"] += 1
+    counts.rows_out = len(pool.rows)
+    counts.dropped = Counter({reason: n for reason, n in counts.dropped.items() if n})
+    counts.mended.update(drawn.mended)
+    counts.facts |= {"lines_read": drawn.lines_read, "lines_drawn": counts.rows_in, **pool.facts}
+    if pool.bad:
+        refuse_bad(pool.bad, counts, params, source_name)
+        counts.facts["quarantine"] = [row._asdict() for row in pool.bad[:_QUARANTINE_ROWS]]
+
+
+def refuse_bad(bad: list[BadRow], counts: Counts, params: IngestParams, name: str) -> None:
+    """Raise MediError, naming the first bad row and how many there are, where they are more than allowed."""
+    count = counts.dropped["bad"]
+    if count <= max(params.max_bad_rows, int(counts.rows_in * params.max_bad_percent / 100)):
+        return
+    first = min(bad, key=lambda row: natural(row.origin))
+    place = first.origin if first.offset is None else f"{first.origin} (byte {first.offset:,})"
+    raise MediError(
+        f"{name}: {place}: {first.reason}; {count:,} bad of {counts.rows_in:,} records drawn: "
+        f"mend the file, or go on without them by --max-bad-rows {count}"
+    )
+
+
+def _row_of(source_name: str, row: Row) -> dict[str, object]:
+    return {
+        "id": row_id(source_name, source_name, row.query, row.positive),
+        "task": source_name,
+        "query": row.query,
+        "positive": row.positive,
+        "references": [],
+        "other_positives": row.other_positives,
+        "negatives": row.negatives,
+        "origin": row.origin,
+        "rank": row.rank,
+    }

@@ -1,0 +1,140 @@
+"""Bytes of a file, gz or plain -> unpacked blocks; what is wrong with the file comes as a Damage.
+
+A gz is unpacked as bare deflate, its header and trailer checked here: isal drops a whole block where a checksum is
+wrong, and says nothing of a cut, of bytes after the end, or of an empty file.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from isal import igzip_lib, isal_zlib
+
+BLOCK_BYTES = 1 << 20
+_PACKED_BYTES = 1 << 18
+_GZ = b"\x1f\x8b"
+_EXTRA, _NAME, _COMMENT, _HEADER_CRC = 4, 8, 16, 2
+
+
+class Damage(Exception):
+    """A file is not what it should be; the message says how, in plain words."""
+
+
+def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
+    """Yield a file's unpacked bytes in blocks of at most `BLOCK_BYTES`.
+
+    With `prefix` the file is the beginning of a longer one, so that its end may be cut.
+    Raises Damage: unreadable, a folder, empty, a pointer or a page in place of data, or a damaged gz.
+    """
+    try:
+        with path.open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            head = file.read(512)
+            file.seek(0)
+            _refuse_stand_ins(head, size_bytes)
+            if head.startswith(_GZ):
+                yield from _unpack(file, size_bytes, prefix)
+            else:
+                yield from iter(lambda: file.read(BLOCK_BYTES), b"")
+    except OSError as error:
+        raise Damage(f"cannot be read ({error.strerror or error})") from error
+
+
+def _refuse_stand_ins(head: bytes, size_bytes: int) -> None:
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if not head:
+        raise Damage("the file is empty (0 bytes)")
+    if text.startswith(b"version https://git-lfs"):
+        raise Damage(f"a Git-LFS pointer in place of data ({size_bytes:,} bytes); fetch the file itself")
+    if text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
+        raise Damage(f"an HTML page in place of data ({size_bytes:,} bytes); fetch the file itself")
+
+
+class _Packed:
+    """The packed bytes of a file, with a way to give back what a member did not need."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._held = b""
+
+    def piece(self) -> bytes:
+        """Return some bytes, none only at the end of the file."""
+        held, self._held = self._held, b""
+        return held or self._file.read(_PACKED_BYTES)
+
+    def give_back(self, unused: bytes) -> None:
+        """Put bytes back in front of the rest."""
+        self._held = unused + self._held
+
+    def exactly(self, length_bytes: int) -> bytes:
+        """Return that many bytes. Raises EOFError where the file ends first."""
+        while len(self._held) < length_bytes:
+            more = self._file.read(_PACKED_BYTES)
+            if not more:
+                raise EOFError
+            self._held += more
+        found, self._held = self._held[:length_bytes], self._held[length_bytes:]
+        return found
+
+
+def _unpack(file: BinaryIO, size_bytes: int, prefix: bool) -> Iterator[bytes]:
+    """Yield the unpacked bytes of all members of a gz; zero padding between and after members is no data."""
+    packed = _Packed(file)
+    given_bytes = 0
+    try:
+        while _skip_to_member(packed, given_bytes):
+            _skip_header(packed)
+            for block in _member(packed):
+                given_bytes += len(block)
+                yield block
+    except EOFError:
+        if not prefix:
+            raise Damage(
+                f"the gz is cut: it ends after {size_bytes:,} bytes ({given_bytes:,} unpacked); fetch it again"
+            ) from None
+    except igzip_lib.IsalError as error:
+        raise Damage(f"the gz is damaged after {given_bytes:,} unpacked bytes ({error}); fetch it again") from error
+
+
+def _skip_to_member(packed: _Packed, given_bytes: int) -> bool:
+    """Step over zero padding; return whether another member starts."""
+    while piece := packed.piece():
+        if rest := piece.lstrip(b"\0"):
+            packed.give_back(rest)
+            if not rest.startswith(_GZ[:1]) or (len(rest) > 1 and not rest.startswith(_GZ)):
+                raise Damage(f"bytes that are no gz follow after {given_bytes:,} unpacked bytes; fetch it again")
+            return True
+    return False
+
+
+def _skip_header(packed: _Packed) -> None:
+    method, flags = struct.unpack("<2xBB6x", packed.exactly(10))
+    if method != 8:
+        raise Damage(f"the gz is packed by the unknown method {method}")
+    if flags & _EXTRA:
+        packed.exactly(struct.unpack("<H", packed.exactly(2))[0])
+    for flag in (_NAME, _COMMENT):
+        while flags & flag and packed.exactly(1) != b"\0":
+            pass
+    if flags & _HEADER_CRC:
+        packed.exactly(2)
+
+
+def _member(packed: _Packed) -> Iterator[bytes]:
+    """Yield one member's bytes, then check its trailer. Raises EOFError where the file ends first."""
+    unpacker = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+    checksum, length_bytes = 0, 0
+    while not unpacker.eof:
+        piece = packed.piece() if unpacker.needs_input else b""
+        if unpacker.needs_input and not piece:
+            raise EOFError
+        block = unpacker.decompress(piece, BLOCK_BYTES)
+        if block:
+            checksum = isal_zlib.crc32(block, checksum)
+            length_bytes += len(block)
+            yield block
+    packed.give_back(unpacker.unused_data)
+    if struct.unpack("<II", packed.exactly(8)) != (checksum, length_bytes & 0xFFFFFFFF):
+        raise Damage(f"the gz's checksum is wrong ({length_bytes:,} unpacked bytes); fetch it again")

@@ -1,0 +1,44 @@
+"""Super-NaturalInstructions: each task is a file of its own, which ingest reads whole; its pairs are mined."""
+
+from medi.source import Bad, Fields, File, Json, Source, Variant, first_of, member, text_of, texts_of
+
+
+def first_instance(record: Json) -> Fields:
+    """Read a task file's first instance: its input, its first reference, the other references. Raises Bad, Drop."""
+    mends: set[str] = set()
+    instances = member(record, "Instances", mends)
+    if not isinstance(instances, list) or not instances:
+        raise Bad("'Instances' is no array with something in it")
+    query = text_of(member(instances[0], "input", mends), "input", mends)
+    value = member(instances[0], "output", mends)
+    references = texts_of(value, "output", mends)
+    return Fields(query, first_of(references, value), tuple(references[1:]), mended=tuple(sorted(mends)))
+
+
+_SAMPLE = (
+    '{"Contributors": ["A. Person"], "Source": ["an invented set"], "URL": [], "Categories": ["Question Answering"],'
+    ' "Reasoning": [], "Definition": ["Name the colour that the sentence speaks of."], "Input_language": ["English"],'
+    ' "Output_language": ["English"], "Instruction_language": ["English"], "Domains": ["Nature"],'
+    ' "Positive Examples": [{"input": "Grass is green.", "output": "green", "explanation": "It says so."}],'
+    ' "Negative Examples": [], "Instances": [{"id": "task9001-0a1b", "input": "The sky was blue.",'
+    ' "output": ["blue", "sky blue"]}], "Instance License": ["CC0-1.0"]}'
+)
+
+SUPER_NI = Source(
+    "super_ni",
+    180_000,
+    True,
+    "Apache-2.0; instances as their sources",
+    "Wang et al. 2022, Super-NaturalInstructions: Generalization via Declarative Instructions on 1600+ NLP Tasks",
+    (
+        Variant(
+            "tasks",
+            "Super-NI task",
+            {"query": "Instances[].input", "references": "Instances[].output"},
+            first_instance,
+            _SAMPLE,
+            "https://raw.githubusercontent.com/allenai/natural-instructions",
+            (File("super_ni/tasks/*.json", "tasks/*.json"),),
+        ),
+    ),
+)
