@@ -102,6 +102,11 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
         raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {_first_line(error)}") from None
     if not getattr(model.tokenizer, "is_fast", False):
         raise MediError(f"--encoder {spec.name}: has no fast tokenizer (tokenizer.json); convert or choose another")
+    if min(model.max_seq_length or MAX_LENGTH_TOKENS, MAX_LENGTH_TOKENS) != spec.max_length_tokens:
+        raise MediError(
+            f"--encoder {spec.name}: its files say {spec.max_length_tokens} tokens at most, but it loads with "
+            f"{model.max_seq_length}; set max_seq_length in sentence_bert_config.json"
+        )
     return LoadedEncoder(_tokenizer(model, spec), _FixedShapes(model, spec))
 
 
@@ -169,13 +174,18 @@ def unit_length(vectors: np.ndarray) -> np.ndarray:
 
 
 def _max_length(folder: Path) -> int:
-    """Return the model's own maximum length in tokens, at most 512, from its JSON files."""
-    for name, field in (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings")):
-        path = folder / name
-        value = json.loads(path.read_bytes()).get(field) if path.exists() else None
-        if isinstance(value, int) and value > 0:
-            return min(value, MAX_LENGTH_TOKENS)
-    return MAX_LENGTH_TOKENS
+    """Return the model's own maximum length in tokens, at most 512, as sentence-transformers reads it from the folder."""
+    declared = _number(folder / "sentence_bert_config.json", "max_seq_length")
+    limits = [_number(folder / "tokenizer_config.json", "model_max_length")]
+    limits.append(_number(folder / "config.json", "max_position_embeddings"))
+    known = [declared] if declared else [limit for limit in limits if limit]
+    return min([*known, MAX_LENGTH_TOKENS])
+
+
+def _number(path: Path, field: str) -> int:
+    """Return a positive whole number of a JSON file, 0 where it has none."""
+    value = json.loads(path.read_bytes()).get(field) if path.exists() else None
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _arithmetic(dtype: str) -> str:

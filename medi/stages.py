@@ -1,0 +1,16 @@
+"""The stages of a build and their versions, in the order of the data's route.
+
+A change of code that changes what a stage gives must raise the stage's version here: the golden test
+(`tests/test_golden.py`) fails until that is done.
+"""
+
+VERSIONS = {
+    "ingest": 1,
+    "tokens": 1,
+    "embed": 1,
+    "mine": 1,
+    "audit": 1,
+    "sample": 1,
+    "domains": 1,
+    "instruct": 1,
+}

@@ -1,0 +1,101 @@
+"""What every step of one build needs to know: settings, workspace, encoder; small, picklable, made once.
+
+Heavy things (the loaded encoder, open vector chunks) are made in the process that needs them and kept there.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from medi import fetch
+from medi.encoder import EncoderSpec, LoadedEncoder, describe, load
+from medi.instruct import Instructions, load_instructions
+from medi.schema import digest_of
+from medi.store import Store
+from medi.vectors import VectorStore
+from pipelines.build.progress import reporter
+from pipelines.presets import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """One build's settings and encoder."""
+
+    settings: Settings
+    spec: EncoderSpec
+    encoder_folder: Path
+
+    @property
+    def workspace(self) -> Path:
+        """Return the folder of downloads, artifacts and Prefect's home."""
+        return self.settings.workspace
+
+    @property
+    def store(self) -> Store:
+        """Return the store of the workspace."""
+        return Store(self.workspace / "store")
+
+    @property
+    def vectors(self) -> VectorStore:
+        """Return this encoder's vectors."""
+        return _vectors(self.workspace / "store" / "vectors", digest_of(self.spec.to_json())[:32])
+
+    @property
+    def manners(self) -> fetch.Settings:
+        """Return how downloads behave in this build."""
+        return manners(self.settings)
+
+    @property
+    def instructions(self) -> Instructions:
+        """Return the instruction texts."""
+        return _instructions()
+
+    def encoder(self) -> LoadedEncoder:
+        """Return the encoder, loaded once a process. Imports torch."""
+        return _loaded(self.spec, self.encoder_folder)
+
+    @contextmanager
+    def device(self) -> Iterator[None]:
+        """Hold the device: one encoding at a time in a workspace, whatever the runner and whoever else builds."""
+        with (self.workspace / "encoder.lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+
+def prepare(settings: Settings) -> Context:
+    """Return the context of a build. Imports no torch.
+
+    Raises:
+        MediError: the encoder is not there and cannot be fetched.
+    """
+    settings.workspace.mkdir(parents=True, exist_ok=True)
+    folder, revision = fetch.encoder_folder(settings.encoder, settings.revision, manners(settings))
+    return Context(settings, describe(settings.encoder, folder, revision, settings.dtype), folder)
+
+
+def manners(settings: Settings) -> fetch.Settings:
+    """Return how downloads behave: where they go, whether they may happen, who hears of it."""
+    return fetch.Settings(settings.workspace, offline=settings.offline, say=_say)
+
+
+def _say(message: str) -> None:
+    """Hand a line of the downloads to whoever reports in this process."""
+    reporter().say(message)
+
+
+@cache
+def _vectors(root: Path, encoder_key: str) -> VectorStore:
+    return VectorStore(root, encoder_key)
+
+
+@cache
+def _instructions() -> Instructions:
+    return load_instructions()
+
+
+@cache
+def _loaded(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
+    return load(spec, folder)

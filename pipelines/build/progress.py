@@ -1,0 +1,117 @@
+"""What a person sees while a build runs: one line a stage with rows, rows/s and the time left, all on stderr.
+
+On a terminal the lines are live; elsewhere a plain line comes every 30 s and when a stage ends.
+"""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+_PLAIN_EVERY_SECONDS = 30.0
+
+
+class _RowsPerSecond(ProgressColumn):
+    """Shows a stage's rows and its speed."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of the column."""
+        rows = int(task.fields.get("rows", 0))
+        seconds = task.finished_time or task.elapsed or 0.0
+        speed = f"{rows / seconds:,.0f}/s" if seconds > 0.05 else ""
+        return Text(f"{rows:>9,} rows {speed:>9}")
+
+
+@dataclass
+class _Stage:
+    """How far a stage is: `done` of `total` steps, and the rows seen so far."""
+
+    total: int
+    started_seconds: float
+    done: int = 0
+    rows: int = 0
+    said_seconds: float = 0.0
+    bar: int = -1
+
+
+@dataclass
+class Reporter:
+    """Takes steps and rows of stages from any thread. `quiet` shows nothing."""
+
+    console: Console
+    quiet: bool = False
+    _stages: dict[str, _Stage] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _live: Progress | None = None
+
+    def __enter__(self) -> "Reporter":
+        if self.console.is_terminal and not self.quiet:
+            columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=14), MofNCompleteColumn())
+            self._live = Progress(*columns, _RowsPerSecond(), TimeRemainingColumn(), console=self.console)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def expect(self, stage: str, steps: int) -> None:
+        """Add `steps` to what a stage has to do."""
+        with self._lock:
+            state = self._stages.setdefault(stage, _Stage(0, time.monotonic(), said_seconds=time.monotonic()))
+            state.total += steps
+            if self._live and state.bar < 0:
+                state.bar = self._live.add_task(stage, total=state.total, rows=0)
+            elif self._live:
+                self._live.update(state.bar, total=state.total)  # type: ignore[arg-type]
+
+    def advance(self, stage: str, rows: int = 0, steps: int = 1) -> None:
+        """Count finished steps and rows of a stage."""
+        with self._lock:
+            state = self._stages.get(stage)
+            if state is None:
+                return
+            state.done += steps
+            state.rows += rows
+            if self._live:
+                self._live.update(state.bar, advance=steps, rows=state.rows)  # type: ignore[arg-type]
+            elif not self.quiet:
+                self._say(stage, state)
+
+    def say(self, message: str) -> None:
+        """Show one line for a person."""
+        if not self.quiet:
+            self.console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def _say(self, stage: str, state: _Stage) -> None:
+        """Print a plain line when a stage ends, else every 30 s."""
+        now = time.monotonic()
+        ended = state.done >= state.total
+        if not ended and now - state.said_seconds < _PLAIN_EVERY_SECONDS:
+            return
+        state.said_seconds = now
+        seconds = max(now - state.started_seconds, 1e-3)
+        left = seconds / max(state.done, 1) * (state.total - state.done)
+        ending = f"done in {seconds:.0f} s" if ended else f"about {left:.0f} s left"
+        self.say(
+            f"{stage:<8} {state.done}/{state.total}  {state.rows:,} rows  {state.rows / seconds:,.0f} rows/s  {ending}"
+        )
+
+
+# The reporter of this process. Workers in other processes have a quiet one: their steps are counted when they end.
+_current = Reporter(Console(stderr=True), quiet=True)
+
+
+def reporter() -> Reporter:
+    """Return the reporter of this process."""
+    return _current
+
+
+def use(new: Reporter) -> Reporter:
+    """Make `new` the reporter of this process and return the one before."""
+    global _current
+    before, _current = _current, new
+    return before

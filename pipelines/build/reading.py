@@ -1,0 +1,54 @@
+"""Raw files of a unit -> its ROWS: hands the files of `medi.read` to the stage `ingest`."""
+
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
+
+from medi import read
+from medi.ingest import IngestParams, ingest, ingest_task
+from medi.schema import Counts
+from medi.source import Page
+from pipelines.build.units import SUPER_NI, Unit
+from pipelines.presets import Settings
+
+
+def ingest_params(settings: Settings, quota_rows: int) -> IngestParams:
+    """Return what decides a unit's pool."""
+    rows, percent = (0, float(settings.max_bad_rows[:-1])) if settings.max_bad_rows.endswith("%") else (
+        int(settings.max_bad_rows), 0.0
+    )  # fmt: skip
+    return IngestParams(
+        quota_rows=quota_rows,
+        seed=settings.seed,
+        take=settings.take,
+        strict=settings.strict,
+        max_bad_rows=rows,
+        max_bad_percent=percent,
+        check_all_lines=settings.check_all_lines,
+    )
+
+
+def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
+    """Return the unit's ROWS and counts.
+
+    Raises:
+        MediError: a file is damaged, or more of its lines are bad than allowed.
+    """
+    params = ingest_params(settings, unit.quota_rows)
+    if unit.source == SUPER_NI:
+        file = unit.files[0]
+        return ingest_task(params, file.name, read.read_whole(file.path))
+    keyed = any(file.keyed for file in unit.origin.files)
+    files = [(file.path, file.name) for file in unit.files]
+    prefix = any(file.prefix for file in unit.files)
+
+    def pages(wanted: Collection[str]) -> Iterable[Page]:
+        return read.wanted_pages([(file.path, file.name) for file in unit.pages], wanted)
+
+    return ingest(
+        params,
+        unit.declared,
+        unit.origin,
+        lambda: read.raw_batches(files, keyed, prefix),
+        pages if unit.pages else None,
+    )

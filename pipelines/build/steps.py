@@ -1,0 +1,238 @@
+"""The steps of one unit, each a look into the store first: found means done, else the stage runs and is kept.
+
+A unit is what goes through the stages on its own: one of the 30 embedding sets, or one Super-NI task. Steps give
+records; tables stay in the store.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from medi import mine
+from medi.domains import centres, cluster_queries, nearest_words
+from medi.embed import chunks, embed, tokens
+from medi.instruct import Clusters, UnitInstructions, instruct
+from medi.sample import sample
+from medi.schema import Counts, digest_of, digest_table, text_id
+from medi.stages import VERSIONS
+from medi.store import Record
+from medi.vectors import CHUNK_ROWS, id_numbers
+from pipelines.build.context import Context
+from pipelines.build.progress import reporter
+from pipelines.build.reading import run_ingest
+from pipelines.build.units import Unit
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The records of a unit's stages, in their order."""
+
+    rows: Record
+    tokens: Record
+    mined: Record
+    audit: Record
+    sampled: Record
+    instructed: Record
+
+    def records(self) -> list[Record]:
+        """Return them as a list."""
+        return [self.rows, self.tokens, self.mined, self.audit, self.sampled, self.instructed]
+
+
+class Missing(Exception):
+    """A step's result is not in the store, and the caller only looks."""
+
+
+def ingest_step(context: Context, unit: Unit, look: bool = False) -> Record:
+    """Return the record of the unit's ROWS."""
+    settings = context.settings
+    params: dict[str, object] = {
+        "source": unit.source,
+        "variant": unit.variant,
+        "layout": unit.origin.layout,
+        "fields": unit.origin.fields,
+        "quota_rows": unit.quota_rows,
+        "seed": settings.seed,
+        "take": settings.take,
+        "strict": settings.strict,
+        "max_bad_rows": settings.max_bad_rows,
+        "check_all_lines": settings.check_all_lines,
+    }
+    inputs = {file.name: file.sha256 for file in (*unit.files, *unit.pages)}
+    return _step(context, ("ingest", unit.name, params, inputs), look, lambda: run_ingest(settings, unit))
+
+
+def tokens_step(context: Context, unit: Unit, rows: Record, look: bool = False) -> Record:
+    """Return the record of the unit's TOKENS."""
+    spec = context.spec.to_json()
+    params = {key: spec[key] for key in ("name", "revision", "prompt", "max_length_tokens")}
+
+    def run() -> tuple[pa.Table, Counts]:
+        texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows))
+        return tokens(texts, context.encoder().tokenize, context.spec.max_length_tokens)
+
+    return _step(context, ("tokens", unit.name, params, {"rows": rows.content}), look, run)
+
+
+def embed_step(context: Context, unit: Unit, rows: Record, token_record: Record) -> int:
+    """Encode the unit's texts that have no vector yet; return how many that were. Chunks make it resumable."""
+    texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), GIVEN)
+    return encode_texts(context, texts, context.store.open(token_record))
+
+
+def encode_texts(context: Context, texts: list[str], table: pa.Table | None = None) -> int:
+    """Encode those of the texts that have no vector yet, in chunks alike in length; return how many that were."""
+    with context.device():
+        ids = id_numbers([text_id(text) for text in texts])
+        wanted = np.isin(ids, context.vectors.missing(ids))
+        missing = [text for text, want in zip(texts, wanted, strict=True) if want]
+        if not missing:
+            return 0
+        lengths = np.array([len(text) for text in missing])
+        if table is not None:
+            known = dict(zip(table["text_id"].to_pylist(), table["length_tokens"].to_pylist(), strict=True))
+            lengths = np.array([known[text_id(text)] for text in missing])
+        encoder = context.encoder()
+        reporter().expect("embed", -(-len(missing) // CHUNK_ROWS))
+        for chunk in chunks(missing, lengths, CHUNK_ROWS):
+            vectors = embed(chunk, encoder.tokenize, encoder.encoder, context.spec.dtype)
+            context.vectors.put(id_numbers([text_id(text) for text in chunk]), vectors)
+            reporter().advance("embed", rows=len(chunk))
+    return len(missing)
+
+
+# Profile `paper`: the first four given negatives that pass, one mined negative where there is none.
+GIVEN, MINED = 4, 1
+
+
+def mine_step(context: Context, unit: Unit, rows: Record, token_record: Record, look: bool = False) -> Record:
+    """Return the record of the unit's PAIRS, all of the pool."""
+    kind, source = kind_of(rows), unit.declared
+    rules = mine.PairRules(source.symmetric, source.clusters, GIVEN, MINED)
+    params: dict[str, object] = {"kind": kind, "profile": context.settings.profile, "encoder": context.spec.to_json()}
+    if kind == "pair":
+        params["rules"] = asdict(rules)
+    inputs = {"rows": rows.content, "tokens": token_record.content}
+
+    def run() -> tuple[pa.Table, Counts]:
+        table = context.store.open(rows)
+        encoded = mine.texts_to_encode(table, kind, GIVEN)
+        vectors = context.vectors.gather(id_numbers([text_id(text) for text in encoded]))
+        known = mine.texts_to_tokenize(table, kind)
+        texts = mine.Texts.of(known, context.store.open(token_record), encoded, vectors)
+        if kind == "pair":
+            return mine.mine_pairs(table, texts, rules)
+        return mine.mine_label_task(table, texts) if kind == "label" else mine.mine_text_task(table, texts)
+
+    return _step(context, ("mine", unit.name, params, inputs), look, run)
+
+
+def audit_step(context: Context, unit: Unit, rows: Record, mined: Record, look: bool = False) -> Record:
+    """Return the record of the unit's POSITIVES, what `medi verify` checks negatives against."""
+
+    def run() -> tuple[pa.Table, Counts]:
+        table = mine.audit(unit.source, context.store.open(rows), context.store.open(mined))
+        return table, Counts(rows_in=len(table), rows_out=len(table))
+
+    inputs = {"rows": rows.content, "pairs": mined.content}
+    return _step(context, ("audit", unit.name, {"source": unit.source}, inputs), look, run)
+
+
+def sample_step(context: Context, unit: Unit, mined: Record, look: bool = False) -> Record:
+    """Return the record of the unit's PAIRS within the quota."""
+    what = ("sample", unit.name, {"quota_rows": unit.quota_rows}, {"pairs": mined.content})
+    return _step(context, what, look, lambda: sample(context.store.open(mined), unit.quota_rows))
+
+
+def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, look: bool = False) -> Record:
+    """Return the record of the unit's EXAMPLES."""
+    words = instructions_of(context, unit, rows)
+    params: dict[str, object] = {"instructions": asdict(words)}
+    if unit.source == CLUSTERED:
+        params |= {
+            "encoder": context.spec.to_json(),
+            "seed": context.settings.seed,
+            "domains": context.instructions.msmarco_domains,
+            "vocabulary": list(context.instructions.vocabulary),
+        }
+
+    def run() -> tuple[pa.Table, Counts]:
+        pairs = context.store.open(sampled)
+        return instruct(pairs, words, _clusters(context, pairs) if unit.source == CLUSTERED else None)
+
+    return _step(context, ("instruct", unit.name, params, {"pairs": sampled.content}), look, run)
+
+
+# The source whose rows are cut into clusters, each a task with its own domain word (paper, Table 7).
+CLUSTERED = "msmarco"
+
+
+def _clusters(context: Context, pairs: pa.Table) -> Clusters:
+    """Return the cluster of each row and the domain word of each cluster: the override, else the nearest word."""
+    words = list(context.instructions.vocabulary)
+    encode_texts(context, words)
+    vectors = context.vectors.gather(id_numbers([text_id(text) for text in pairs["query"].to_pylist()]))
+    of_row = cluster_queries(vectors, context.settings.seed)
+    word_vectors = context.vectors.gather(id_numbers([text_id(word) for word in words]))
+    fixed = context.instructions.msmarco_domains
+    return Clusters(of_row, nearest_words(centres(vectors, of_row), word_vectors, words, fixed))
+
+
+def instructions_of(context: Context, unit: Unit, rows: Record) -> UnitInstructions:
+    """Return what is said of the unit's queries and documents."""
+    if unit.source != "super_ni":
+        return context.instructions.for_source(unit.source, unit.declared.licence)
+    facts = rows.counts["facts"]
+    return context.instructions.for_task(unit.name, str(facts["definition"]), str(facts["licence"]))
+
+
+def kind_of(rows: Record) -> str:
+    """Return `pair`, `label` or `text`."""
+    return str(rows.counts["facts"].get("kind", "pair"))
+
+
+def is_skipped(rows: Record) -> bool:
+    """Return whether the unit gives nothing, with the reason in its facts."""
+    return rows.rows == 0
+
+
+def finish(context: Context, unit: Unit, look: bool = False) -> Chain | None:
+    """Return the records of all stages of a unit whose vectors are there, or None where it gives no rows.
+
+    Raises:
+        Missing: with `look`, where a record is not in the store.
+    """
+    rows = ingest_step(context, unit, look)
+    if is_skipped(rows):
+        return None
+    token_record = tokens_step(context, unit, rows, look)
+    mined = mine_step(context, unit, rows, token_record, look)
+    sampled = sample_step(context, unit, mined, look)
+    audit = audit_step(context, unit, rows, mined, look)
+    return Chain(rows, token_record, mined, audit, sampled, instruct_step(context, unit, rows, sampled, look))
+
+
+_What = tuple[str, str, dict[str, object], dict[str, str]]
+
+
+def _step(context: Context, what: _What, look: bool, run: Callable[[], tuple[pa.Table, Counts]]) -> Record:
+    """Return the record for (stage, unit, params, inputs), running the stage where there is none.
+
+    Raises:
+        Missing: with `look`, where there is none.
+    """
+    stage, unit, params, inputs = what
+    version = VERSIONS[stage]
+    identity = {"stage": stage, "version": version, "unit": unit, "params": params, "inputs": inputs}
+    key = digest_of(identity)[:32]
+    found = context.store.find(stage, key)
+    if found:
+        return found
+    if look:
+        raise Missing(f"{stage} of {unit}")
+    table, counts = run()
+    counts.check(f"{stage} of {unit}")
+    record = Record(stage, version, unit, params, inputs, key, digest_table(table), len(table), counts.to_json())
+    return context.store.write(record, table)

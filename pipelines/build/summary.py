@@ -1,0 +1,67 @@
+"""The end of a build on a screen: what each source was to give and gave, where the release is, and how to cite it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from pipelines.build.contents import Finished
+from pipelines.build.progress import Reporter
+from pipelines.build.units import SUPER_NI
+
+_SHOWN_SKIPPED = 8
+
+
+def show_result(
+    reporter: Reporter, out: Path, digest: str, units: Sequence[Finished], seconds: dict[str, float]
+) -> None:
+    """Print the final table and the lines below it to the reporter's console."""
+    if reporter.quiet:
+        return
+    reporter.console.print(result_table(units, seconds))
+    skipped = [(f.unit.name, str(f.facts["skipped"])) for f in units if f.facts.get("skipped")]
+    for reason, count in Counter(reason for _, reason in skipped).most_common(_SHOWN_SKIPPED):
+        names = [name for name, why in skipped if why == reason]
+        more = f" and {count - 3} more" if count > 3 else ""
+        reporter.say(f"left out ({reason}): {', '.join(names[:3])}{more}")
+    reporter.say(f"content digest {digest}")
+    reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
+    reporter.say(f"release: {out}")
+
+
+def result_lines(units: Sequence[Finished], seconds: dict[str, float]) -> list[tuple[str, int, int, str, str]]:
+    """Return a line a source: name, planned rows, got rows, dropped rows by reason, seconds."""
+    lines = []
+    for source in dict.fromkeys(f.unit.source for f in units):
+        parts = [f for f in units if f.unit.source == source]
+        dropped: Counter[str] = Counter()
+        for part in parts:
+            dropped.update(part.dropped)
+        name = f"{source} ({len(parts)} tasks)" if source == SUPER_NI else source
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.most_common())
+        took = f"{seconds[source]:.1f}" if source in seconds else "kept"
+        planned, got = sum(p.unit.quota_rows for p in parts), sum(p.got_rows for p in parts)
+        lines.append((name, planned, got, reasons, took))
+    return lines
+
+
+def result_table(units: Sequence[Finished], seconds: dict[str, float]) -> Table:
+    """Return the final table, made for 80 columns."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_footer=True)
+    lines = result_lines(units, seconds)
+    table.add_column("source", "all", overflow="fold")
+    table.add_column("planned", f"{sum(line[1] for line in lines):,}", justify="right")
+    table.add_column("got", f"{sum(line[2] for line in lines):,}", justify="right")
+    table.add_column("dropped by reason", "", overflow="fold")
+    table.add_column("s", f"{sum(seconds.values()):.1f}", justify="right")
+    for name, planned, got, reasons, took in lines:
+        table.add_row(name, f"{planned:,}", f"{got:,}", reasons, took)
+    return table
+
+
+def result_markdown(units: Sequence[Finished], seconds: dict[str, float]) -> str:
+    """Return the final table as Markdown, for the flow's artifact in Prefect's UI."""
+    head = "| source | planned | got | dropped by reason | s |\n|---|---:|---:|---|---:|\n"
+    rows = (f"| {n} | {p:,} | {g:,} | {r} | {s} |" for n, p, g, r, s in result_lines(units, seconds))
+    return head + "\n".join(rows) + "\n"

@@ -1,0 +1,41 @@
+"""Hand-made units for the tests of mining: rows, their vectors, and tokens that say which texts are one to the encoder."""
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from medi import mine
+from medi.schema import ROWS, TOKENS, row_id, table_of, text_id
+
+Vectors = dict[str, tuple[float, ...]]
+
+
+def rows_of(*rows: dict[str, object], source: str = "toy", task: str = "toy") -> pa.Table:
+    """Return ROWS sorted by id; a row needs `query` only, its rank is its place."""
+    empty = {"references": [], "other_positives": [], "negatives": []}
+    filled = []
+    for place, row in enumerate(rows):
+        own = row_id(source, task, str(row["query"]), row.get("positive"), row.get("output"))  # type: ignore[arg-type]
+        filled.append({"id": own, "task": task, "origin": f"toy:{place + 1}", "rank": place, **empty, **row})
+    return table_of(sorted(filled, key=lambda r: r["id"]), ROWS)
+
+
+def tokens_of(texts: list[str]) -> pa.Table:
+    """Return TOKENS as an uncased word tokenizer would give them."""
+    keys = {t: xxhash.xxh3_64_intdigest(" ".join(t.lower().split()).encode()) for t in texts}
+    lines = [{"text_id": text_id(t), "token_key": k, "length_tokens": len(t.split())} for t, k in keys.items()]
+    return table_of(sorted(lines, key=lambda r: str(r["text_id"])), TOKENS)
+
+
+def texts_of(rows: pa.Table, vectors: Vectors, kind: str = "pair") -> mine.Texts:
+    """Return the unit's texts with the given vectors, each brought to unit length."""
+    encoded = mine.texts_to_encode(rows, kind, 4)
+    matrix = np.array([vectors[t] for t in encoded], dtype=np.float64)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    known = mine.texts_to_tokenize(rows, kind)
+    return mine.Texts.of(known, tokens_of(known), encoded, matrix.astype(np.float32))
+
+
+def random_vectors(texts: list[str], dimension: int = 16) -> Vectors:
+    """Return a vector for each text that depends on the text alone."""
+    return {t: tuple(np.random.default_rng(xxhash.xxh3_64_intdigest(t.encode())).normal(size=dimension).tolist()) for t in texts}

@@ -1,0 +1,74 @@
+"""Vectors come back by id from chunks of any history; what is missing is known; nothing that is not finite gets in."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medi.errors import MediError
+from medi.vectors import VectorStore, id_numbers
+
+
+def some(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return ids and unit vectors."""
+    vectors = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
+    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(7), vectors / np.linalg.norm(vectors, axis=1)[:, None]
+
+
+def test_any_chunking_gives_the_same_vectors(tmp_path: Path) -> None:
+    ids, vectors = some(50)
+    wanted = ids[[49, 0, 17, 17]]
+    for name, cuts in (("one", [50]), ("many", [3, 20, 27])):
+        store, start = VectorStore(tmp_path / name, "e"), 0
+        for size in cuts:
+            store.put(ids[start : start + size], vectors[start : start + size])
+            start += size
+        assert np.array_equal(store.gather(wanted), vectors[[49, 0, 17, 17]])
+
+
+def test_missing_keeps_the_asked_order_and_sees_other_writers(tmp_path: Path) -> None:
+    ids, vectors = some(6)
+    reader, writer = VectorStore(tmp_path, "e"), VectorStore(tmp_path, "e")
+    assert reader.missing(ids[::-1]).tolist() == ids[::-1].tolist()
+    writer.put(ids[1:3], vectors[1:3])
+    assert reader.missing(ids[::-1]).tolist() == ids[[5, 4, 3, 0]].tolist()
+
+
+def test_encoders_do_not_share_vectors(tmp_path: Path) -> None:
+    ids, vectors = some(2)
+    VectorStore(tmp_path, "one").put(ids, vectors)
+    assert VectorStore(tmp_path, "other").missing(ids).tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_is_refused_with_its_id(tmp_path: Path, value: float) -> None:
+    """C17."""
+    ids, vectors = some(3)
+    vectors[1, 4] = value
+    with pytest.raises(MediError, match="text 000000000000000e has a vector that is not finite"):
+        VectorStore(tmp_path, "e").put(ids, vectors)
+    assert VectorStore(tmp_path, "e").missing(ids).tolist() == ids.tolist()
+
+
+def test_an_id_without_a_vector_is_an_error_not_a_neighbour(tmp_path: Path) -> None:
+    ids, vectors = some(3)
+    store = VectorStore(tmp_path, "e")
+    with pytest.raises(MediError, match="missing"):
+        store.gather(ids)
+    store.put(ids, vectors)
+    for absent in (1, 9, 10**9):
+        with pytest.raises(MediError, match="missing"):
+            store.gather(np.array([absent], dtype=np.uint64))
+
+
+def test_half_precision_comes_back_at_unit_length(tmp_path: Path) -> None:
+    ids, vectors = some(20)
+    store = VectorStore(tmp_path, "e")
+    store.put(ids, vectors.astype(np.float16))
+    back = store.gather(ids)
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(back, vectors, atol=1e-3)
+
+
+def test_ids_are_the_hex_digits() -> None:
+    assert id_numbers(["00000000000000ff", "ffffffffffffffff"]).tolist() == [255, 2**64 - 1]
