@@ -106,7 +106,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Path]:
-    """Yield the path; what Arrow says of a damaged file becomes a MediError of one line."""
+    """Yield the path. Raises MediError, one line, where Arrow says that the file is absent or damaged."""
     try:
         yield path
     except (OSError, pa.ArrowException) as error:
