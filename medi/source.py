@@ -173,7 +173,7 @@ def member(record: Json, key: str, mends: set[str]) -> Json:
         return record[key]
     for found, value in record.items():
         if found.lower() == key.lower():
-            mends.add("coerced_key")
+            mends.add("coerced_keys")
             return value
     raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
 

@@ -1,5 +1,6 @@
 """Raw records -> ROWS: the pool of a source, and the examples of a Super-NI task, with every loss counted by reason."""
 
 from medi.ingest.pool import IngestParams, ingest, pool_rows
+from medi.ingest.super_ni import ingest_task
 
-__all__ = ["IngestParams", "ingest", "pool_rows"]
+__all__ = ["IngestParams", "ingest", "ingest_task", "pool_rows"]

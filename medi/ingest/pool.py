@@ -184,22 +184,25 @@ def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) 
     counts.dropped = Counter({reason: n for reason, n in counts.dropped.items() if n})
     counts.mended.update(drawn.mended)
     counts.facts |= {"lines_read": drawn.lines_read, "lines_drawn": counts.rows_in, **pool.facts}
-    if pool.bad:
-        refuse_bad(pool.bad, counts, params, source_name)
-        counts.facts["quarantine"] = [row._asdict() for row in pool.bad[:_QUARANTINE_ROWS]]
+    quarantine(pool.bad, counts, params, source_name)
 
 
-def refuse_bad(bad: list[BadRow], counts: Counts, params: IngestParams, name: str) -> None:
-    """Raise MediError, naming the first bad row and how many there are, where they are more than allowed."""
-    count = counts.dropped["bad"]
-    if count <= max(params.max_bad_rows, int(counts.rows_in * params.max_bad_percent / 100)):
+def quarantine(bad: list[BadRow], counts: Counts, params: IngestParams, name: str) -> None:
+    """List the bad rows in `counts.facts`, in natural order, the first 1,000 of them.
+
+    Raises MediError, naming the first bad row and how many there are, where they are more than allowed.
+    """
+    if not bad:
         return
-    first = min(bad, key=lambda row: natural(row.origin))
-    place = first.origin if first.offset is None else f"{first.origin} (byte {first.offset:,})"
-    raise MediError(
-        f"{name}: {place}: {first.reason}; {count:,} bad of {counts.rows_in:,} records drawn: "
-        f"mend the file, or go on without them by --max-bad-rows {count}"
-    )
+    bad = sorted(bad, key=lambda row: natural(row.origin))
+    counts.facts["quarantine"] = [row._asdict() for row in bad[:_QUARANTINE_ROWS]]
+    count = counts.dropped["bad"]
+    if count > max(params.max_bad_rows, int(counts.rows_in * params.max_bad_percent / 100)):
+        place = bad[0].origin if bad[0].offset is None else f"{bad[0].origin} (byte {bad[0].offset:,})"
+        raise MediError(
+            f"{name}: {place}: {bad[0].reason}; {count:,} bad of {counts.rows_in:,} records drawn: "
+            f"mend the file, or go on without them by --max-bad-rows {count}"
+        )
 
 
 def _row_of(source_name: str, row: Row) -> dict[str, object]:
