@@ -16,6 +16,9 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+from medi.fetch import SUPER_NI_COMMIT
+from medi.source import File, Variant
+
 FIRST_COMMIT = "a" * 40
 NOTHING: Mapping[str, str] = {}
 
@@ -76,6 +79,24 @@ def environment(**values: str) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+def publish(hub: Hub, variant: Variant, file: File, contents: list[bytes]) -> list[str]:
+    """Put contents where a variant's place has the declared file (a glob stands for all of them); returns the paths."""
+    remote = file.remote or file.pattern.rpartition("/")[2]
+    numbers = [f"{n:05d}-of-{len(contents):05d}" for n in range(len(contents))]
+    paths = [remote.replace("*", number) for number in numbers] if "*" in remote else [remote]
+    for path, content in zip(paths, contents, strict=True):
+        if variant.place.startswith("hub:"):
+            hub.datasets.setdefault(variant.place.removeprefix("hub:"), Repository({})).files[path] = content
+        else:
+            hub.plain[urlsplit(path if "://" in path else f"{variant.place}/{path}").path] = content
+    return paths
+
+
+def publish_task(hub: Hub, name: str, content: bytes) -> None:
+    """Put a Super-NI task file where the pinned commit has it."""
+    hub.plain[f"/allenai/natural-instructions/{SUPER_NI_COMMIT}/tasks/{name}.json"] = content
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def hub() -> Iterator[Hub]:
         yield hub
 
 
-def run_child(tmp_path: Path, mode: str, guarded: bool) -> dict[str, object]:
+def run_child(tmp_path: Path, mode: str, guarded: bool, **variables: str) -> dict[str, object]:
     """What a child process says of the workspace, with a home of its own and, if guarded, without sockets."""
     (tmp_path / "guard").mkdir(exist_ok=True)
     (tmp_path / "home").mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ def run_child(tmp_path: Path, mode: str, guarded: bool) -> dict[str, object]:
     root = str(Path(__file__).resolve().parent.parent)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HF_HOME", "XDG_"))}
     env |= {"PYTHONPATH": os.pathsep.join([str(tmp_path / "guard"), root]), "HOME": str(tmp_path / "home")}
-    env |= {"ATTEMPTS": str(tmp_path / "attempts")}
+    env |= {"ATTEMPTS": str(tmp_path / "attempts")} | variables
     command = [sys.executable, "-c", CHILD, str(tmp_path / "ws"), mode]
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -124,6 +124,12 @@ def test_the_guard_sees_calls(hub: Hub, tmp_path: Path) -> None:
         "run the same command again later, what has arrived is kept"
     )
     assert (tmp_path / "attempts").read_text().count("127.0.0.1") >= 4
+
+
+def test_the_hubs_own_offline_switch_is_heard(hub: Hub, tmp_path: Path) -> None:
+    said = run_child(tmp_path, "online", guarded=True, HF_HUB_OFFLINE="1")
+    assert said["big"] == "hub dataset o/n: HF_HUB_OFFLINE forbids the network; unset it, or use --offline"
+    assert not (tmp_path / "attempts").exists()
 
 
 def test_nothing_goes_to_the_home_folder(hub: Hub, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ Beginnings grow in fixed steps (4 MiB, 8, 16, ...), so that what a build reads d
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from glob import escape as glob_escape
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 from medi.errors import MediError
 from medi.fetch.http import Body, NotThere, read_body
-from medi.fetch.local import LocalFile, digest_file
+from medi.fetch.local import LocalFile, alone, digest_file
 from medi.fetch.lock import Entry, Place, check, note, read_lock
 from medi.fetch.places import Remote, ask, headers_of, remote_files, remote_pages, url_of
 from medi.fetch.raw import Found, named_variants
@@ -106,14 +105,14 @@ def arrive(remote: Remote, settings: Settings) -> _Arrival:
 
     Raises NotThere where the place lacks it, MediError where it fails, is damaged, changed, or missing offline.
     """
-    with _alone(remote, settings):
+    with alone(remote.target(settings)):
         for _ in range(2):
             if not remote.target(settings).is_file():
                 remote = _fetch_whole(remote, settings)
-            target = remote.target(settings)
-            if remote.sha256 in ("", digest_file(target, settings.memo)):
-                return _checked(remote, target, 0, settings)
-            target.unlink()
+            local = _local(remote, remote.target(settings), False, settings)
+            if remote.sha256 in ("", local.sha256):
+                return _checked(remote, local, settings)
+            local.path.unlink()
             settings.say(f"{remote.what}: the bytes here are not the Hub's; fetching them again")
     raise MediError(f"{remote.what}: arrived damaged twice; check the disk and the proxy, then run again")
 
@@ -128,10 +127,9 @@ def prefix(remote: Remote, size_bytes: int, settings: Settings) -> LocalFile:
     known_bytes = remote.size_bytes
     if remote.path.endswith(".parquet") or (known_bytes is not None and known_bytes <= size_bytes):
         return fetch_all([remote], settings)[0]
-    with _alone(remote, settings):
+    with alone(remote.target(settings)):
         remote, path = _cut(remote, size_bytes, settings)
-        whole = path == remote.target(settings)
-        arrival = _checked(remote, path, 0 if whole else size_bytes, settings)
+        arrival = _checked(remote, _local(remote, path, path != remote.target(settings), settings), settings)
     note_all([arrival], settings)
     return arrival.local
 
@@ -224,29 +222,19 @@ def _body(remote: Remote) -> Body:
     return Body(remote.what, url_of(remote), remote.size_bytes, headers_of(remote))
 
 
-def _checked(remote: Remote, path: Path, first_bytes: int, settings: Settings) -> _Arrival:
-    """Return a file that is here (whole, or its first bytes), compared with the lock file's entry.
+def _local(remote: Remote, path: Path, is_prefix: bool, settings: Settings) -> LocalFile:
+    """Return a remote file, or its beginning, as the file that is here."""
+    digest = digest_file(path, settings.memo)
+    return LocalFile(path, remote.name, path.stat().st_size, digest, remote.commit, is_prefix)
 
-    Raises MediError where it is another one than the lock file names.
-    """
-    sha256, size_bytes = digest_file(path, settings.memo), path.stat().st_size
-    entry = remote.entry()
-    if first_bytes:
-        entry = replace(entry, prefixes={str(first_bytes): sha256})
+
+def _checked(remote: Remote, local: LocalFile, settings: Settings) -> _Arrival:
+    """Return a file that is here, with its entry. Raises MediError where it is not the one that the lock names."""
+    if local.prefix:
+        entry = replace(remote.entry(), prefixes={str(local.size_bytes): local.sha256})
     else:
-        entry = replace(entry, size_bytes=size_bytes, sha256=sha256)
+        entry = replace(remote.entry(), size_bytes=local.size_bytes, sha256=local.sha256)
     old = read_lock(settings.lock).get(remote.key, Place()).files.get(remote.path)
     if old:
-        check(settings.lock, remote.what, old, entry, path)
-    return _Arrival(remote, LocalFile(path, remote.name, size_bytes, sha256, remote.commit, bool(first_bytes)), entry)
-
-
-@contextmanager
-def _alone(remote: Remote, settings: Settings) -> Iterator[None]:
-    """Keep other builds of this workspace from fetching the same file at the same time."""
-    from filelock import FileLock
-
-    target = remote.target(settings)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.with_name(f".{target.name}.lock")):
-        yield
+        check(settings.lock, remote.what, old, entry, local.path)
+    return _Arrival(remote, local, entry)

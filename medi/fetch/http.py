@@ -112,6 +112,8 @@ def _failures_named(what: str) -> Iterator[None]:
         raise _Failed("the connection was cut") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise MediError(f"{what}: {type(error).__name__}; check the address and the proxy settings") from error
+    except OSError as error:
+        raise MediError(f"{what}: {error.strerror or error}; make room, or choose another --workspace") from error
 
 
 def _check_status(what: str, response: "Response") -> None:

@@ -8,6 +8,8 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,3 +80,23 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other builds from writing the same file while the block runs; its folder is made.
+
+    Raises MediError where the folder cannot be written.
+    """
+    from filelock import FileLock
+
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise MediError(f"{path.parent} cannot be written: {error.strerror}; choose another --workspace") from error
+    try:
+        yield
+    finally:
+        lock.release()

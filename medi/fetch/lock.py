@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from medi.errors import MediError
-from medi.fetch.local import write_atomically
+from medi.fetch.local import alone, write_atomically
 
 FORMAT = "medi.lock/1"
 
@@ -45,6 +45,8 @@ def read_lock(path: Path) -> dict[str, Place]:
         return {name: _place(value) for name, value in data["places"].items()}
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise MediError(f"{path} cannot be read: {error.strerror}; choose another --workspace") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MediError(f"{path} is not a lock file of medi ({error}); restore it, or delete it to pin anew") from error
 
@@ -62,10 +64,7 @@ def note(path: Path, name: str, found: Place) -> None:
 
     A file lock keeps two writers apart, a rename keeps readers from half a file.
     """
-    from filelock import FileLock
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    with alone(path):
         places = read_lock(path)
         old = places.get(name, Place())
         files = old.files | {file: _united(old.files.get(file), entry) for file, entry in found.files.items()}

@@ -86,7 +86,7 @@ def remote_pages(source: Source, variant: Variant, settings: Settings) -> list[R
 def _resolve(source: Source, variant: Variant, files: Iterable[File], settings: Settings) -> list[Remote]:
     """Return the Remotes of these files of a variant, in order of the files, then of their paths."""
     if not variant.place:
-        raise NotThere(f"{source.name}: {variant.how or 'a person must fetch it'}; then name the folder with --raw")
+        raise NotThere(f"{source.name}: {variant.how or 'a person must fetch it and name its folder with --raw'}")
     lock = read_lock(settings.lock)
     known = [_known(variant, file, lock) for file in files]
     if all(remotes is not None for remotes in known):
@@ -204,6 +204,8 @@ def _plain_remote(variant: Variant, file: File) -> Remote:
     parts = urlsplit(whole)
     if parts.username or parts.password or parts.query:
         raise UsageError(f"the address {plain(whole)} carries a password or a query, which would be seen; use ~/.netrc")
+    if set(path) & set("*?["):
+        raise MediError(f"{whole}: a plain address lists no files; name each file (tasks are fetched by their names)")
     name = raw_name(file, path)
     if whole == path:
         return Remote(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/"), name)
@@ -211,13 +213,18 @@ def _plain_remote(variant: Variant, file: File) -> Remote:
 
 
 def raw_name(file: File, path: str) -> str:
-    """Return a remote file's name in a raw folder: its pattern, or a path below the folder where the globs begin."""
-    parts = PurePosixPath(file.pattern).parts
-    fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
-    if len(fixed) == len(parts):
+    """Return a remote file's name in a raw folder: the pattern, with what the place's globs stand for in its own."""
+    ours, theirs = _before_globs(file.pattern), _before_globs(_remote_path(file))
+    if ours == PurePosixPath(file.pattern).parts:
         return file.pattern
-    below = PurePosixPath(urlsplit(path).path).name if "://" in path else path
-    return str(PurePosixPath(*fixed, below))
+    parts = PurePosixPath(path).parts
+    # Without a glob at the place, theirs are all parts: the file's own name remains.
+    return str(PurePosixPath(*ours, *(parts[len(theirs) :] or parts[-1:])))
+
+
+def _before_globs(pattern: str) -> tuple[str, ...]:
+    """Return the leading parts of a pattern that stand for themselves."""
+    return tuple(takewhile(lambda part: not set(part) & set("*?["), PurePosixPath(pattern).parts))
 
 
 def _matches(path: str, pattern: str) -> bool:
