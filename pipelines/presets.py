@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 
@@ -157,16 +156,12 @@ def _check_bad_rows(text: str) -> None:
 
 def _check_sources(settings: Settings) -> None:
     """Raise UsageError for a source, variant or task list that is not there."""
-    from medi.sources import ALL
+    from medi.sources import by_name
 
-    known = {source.name: source for source in ALL}
-    for name in (*settings.sources, *settings.variants):
-        if name not in known:
-            close = get_close_matches(name, known, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else "`medi sources` lists them"
-            raise UsageError(f"{name or 'empty name'}: no source has this name; {hint}")
+    for name in settings.sources:
+        by_name(name)
     for name, variant in settings.variants.items():
-        names = [v.name for v in known[name].variants]
+        names = [v.name for v in by_name(name).variants]
         if variant not in names:
             raise UsageError(f"--variant {name}={variant}: {name} has no such variant; give one of {', '.join(names)}")
     tasks = settings.super_ni_tasks

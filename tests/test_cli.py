@@ -67,12 +67,12 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
         (["build", "--max-bad-rows", "101%"], "--max-bad-rows 101%: give a number of rows (12)"),
         (["build", "--max-bad-rows", "1.5"], "--max-bad-rows 1.5: give a number of rows (12)"),
         (["build", "--sources", ","], "--sources: empty"),
-        (["build", "--sources", "goaq_pairs"], "goaq_pairs: no source has this name; did you mean gooaq_pairs?"),
+        (["build", "--sources", "goaq_pairs"], "there is no source 'goaq_pairs'; did you mean gooaq_pairs"),
         (["build", "--variant", "NQ"], "--variant NQ: give SOURCE=NAME"),
         (["build", "--variant", "NQ=none"], "--variant NQ=none: NQ has no such variant; give one of "),
         (["build", "--super-ni-tasks", "no/list"], "--super-ni-tasks no/list: no such file"),
         (["build", "--raw", "no/folder"], "no/folder: no such folder"),
-        (["sources", "--raw", "no/folder"], "--raw no/folder: no such folder"),
+        (["sources", "--raw", "no/folder"], "the raw folder no/folder is not there; check --raw"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_2(

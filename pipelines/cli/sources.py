@@ -7,7 +7,6 @@ from typing import Annotated, TypedDict
 
 import typer
 
-from medi.errors import UsageError
 from medi.source import Source, Variant
 
 
@@ -35,8 +34,6 @@ def sources(
     """
     from medi.sources import ALL
 
-    if raw is not None and not raw.is_dir():
-        raise UsageError(f"--raw {raw}: no such folder; name the one that holds embedding_training_data/")
     entries = [_entry(source, raw) for source in ALL]
     if as_json:
         print(json.dumps(entries, ensure_ascii=False, indent=1))
@@ -78,7 +75,7 @@ def _found(source: Source, raw: Path) -> tuple[Variant, list[str], bool]:
 def _lines(entry: SourceEntry) -> str:
     """Return the two lines of a source, at most 80 columns wide."""
     yes_no = {True: "yes", False: "-"}
-    place = {True: "here", False: "missing", None: ""}[entry["present"]]
+    place = {True: "here", False: "missing", None: "from"}[entry["present"]]
     first = (
         f"{entry['name']:<27}{entry['quota']:>9,}  {yes_no[entry['symmetric']]:<4}{yes_no[entry['given_negatives']]:<4}"
         f"{entry['layout']:<16}{textwrap.shorten(entry['licence'], 18, placeholder='…')}"
