@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import medi
-from medi.release import SourceEntry, TaskEntry
+from medi.release.manifest import SourceEntry, TaskEntry
 from medi.schema import digest_of
 from medi.shards import Contents
 from medi.source import Source

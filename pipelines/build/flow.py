@@ -22,7 +22,7 @@ def _task(kind: str) -> "Task[[str, Context, Step], Step]":
 
     @task(name=kind, task_run_name=f"{kind} {{name}}", cache_policy=NO_CACHE, persist_result=False)
     def step(name: str, context: Context, before: Step) -> Step:
-        return before if before.error else guarded(lambda k, g: run_step(k, context, g), kind, before.group)
+        return guarded(lambda k, g: run_step(k, context, g), kind, before.group)
 
     return step
 

@@ -1,6 +1,6 @@
 """What a person sees while a build runs: one line a stage with rows, rows/s and the time left, all on stderr.
 
-On a terminal the lines are live; elsewhere a plain line comes every 30 s and when a stage ends.
+On a terminal the lines are live; elsewhere a plain line comes every 30 s and at the end.
 """
 
 import threading
@@ -8,7 +8,16 @@ import time
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 _PLAIN_EVERY_SECONDS = 30.0
@@ -29,11 +38,12 @@ class _RowsPerSecond(ProgressColumn):
 class _Stage:
     """How far a stage is: `done` of `total` steps, and the rows seen so far."""
 
-    total: int
-    started_seconds: float
+    began_seconds: float
+    said_seconds: float
+    last_seconds: float
+    total: int = 0
     done: int = 0
     rows: int = 0
-    said_seconds: float = 0.0
     bar: int = -1
 
 
@@ -57,48 +67,46 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
+            return
+        for stage, state in self._stages.items():
+            self._say(stage, state, f"in {state.last_seconds - state.began_seconds:.0f} s")
 
     def expect(self, stage: str, steps: int) -> None:
         """Add `steps` to what a stage has to do."""
         with self._lock:
-            state = self._stages.setdefault(stage, _Stage(0, time.monotonic(), said_seconds=time.monotonic()))
+            now = time.monotonic()
+            state = self._stages.setdefault(stage, _Stage(now, now, now))
             state.total += steps
-            if self._live and state.bar < 0:
-                state.bar = self._live.add_task(stage, total=state.total, rows=0)
-            elif self._live:
-                self._live.update(state.bar, total=state.total)  # type: ignore[arg-type]
+            if self._live:
+                state.bar = state.bar if state.bar >= 0 else self._live.add_task(stage, total=0, rows=0)
+                self._live.update(TaskID(state.bar), total=state.total)
 
     def advance(self, stage: str, rows: int = 0, steps: int = 1) -> None:
-        """Count finished steps and rows of a stage."""
+        """Count finished steps and rows of a stage; one that was never expected is not shown."""
         with self._lock:
             state = self._stages.get(stage)
             if state is None:
                 return
             state.done += steps
             state.rows += rows
+            state.last_seconds = now = time.monotonic()
             if self._live:
-                self._live.update(state.bar, advance=steps, rows=state.rows)  # type: ignore[arg-type]
-            elif not self.quiet:
-                self._say(stage, state)
+                self._live.update(TaskID(state.bar), advance=steps, rows=state.rows)
+            elif now - state.said_seconds >= _PLAIN_EVERY_SECONDS:
+                state.said_seconds = now
+                left = (now - state.began_seconds) / max(state.done, 1) * max(state.total - state.done, 0)
+                self._say(stage, state, f"about {left:.0f} s left")
 
     def say(self, message: str) -> None:
         """Show one line for a person."""
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def _say(self, stage: str, state: _Stage) -> None:
-        """Print a plain line when a stage ends, else every 30 s."""
-        now = time.monotonic()
-        ended = state.done >= state.total
-        if not ended and now - state.said_seconds < _PLAIN_EVERY_SECONDS:
-            return
-        state.said_seconds = now
-        seconds = max(now - state.started_seconds, 1e-3)
-        left = seconds / max(state.done, 1) * (state.total - state.done)
-        ending = f"done in {seconds:.0f} s" if ended else f"about {left:.0f} s left"
-        self.say(
-            f"{stage:<8} {state.done}/{state.total}  {state.rows:,} rows  {state.rows / seconds:,.0f} rows/s  {ending}"
-        )
+    def _say(self, stage: str, state: _Stage, ending: str) -> None:
+        """Print a stage's plain line."""
+        seconds = max(state.last_seconds - state.began_seconds, 1e-3)
+        speed = f"{state.rows:,} rows  {state.rows / seconds:,.0f} rows/s"
+        self.say(f"{stage:<8} {state.done:,}/{state.total:,}  {speed}  {ending}")
 
 
 # The reporter of this process. Workers in other processes have a quiet one: their steps are counted when they end.

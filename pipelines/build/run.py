@@ -20,7 +20,7 @@ from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
 from pipelines.build.prefect_home import settle, task_runner
-from pipelines.build.steps import Missing, embed_step, finish, ingest_step, is_skipped, tokens_step
+from pipelines.build.steps import Missing, encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
 from pipelines.build.summary import show_result
 from pipelines.build.units import Group, Plan, obtain, plan_groups
 from pipelines.presets import Settings, resolve
@@ -52,21 +52,27 @@ STEPS = ("fetch", "ingest", "embed", "mine")
 
 
 def run_step(kind: str, context: Context, group: Group) -> Step:
-    """Run one step of a group. An error of one unit does not stop the others: it is named in the result."""
-    began = time.monotonic()
-    errors = []
+    """Run one step of a group. A unit that fails is named in the result and left out of the group; the others go on."""
+    began, errors, failed = time.monotonic(), [], set()
     if kind == "fetch":
         group = obtain(context, group)
+    lengths: dict[str, int] = {}
     for unit in group.units if kind != "fetch" else ():
         try:
             rows = ingest_step(context, unit)
-            if kind == "embed" and not is_skipped(rows):
-                embed_step(context, unit, rows, tokens_step(context, unit, rows))
             if kind == "mine":
                 finish(context, unit)
+            else:
+                lengths |= lengths_to_encode(context, unit)
             progress.reporter().advance(kind, rows=rows.rows)
         except MediError as error:
-            errors.append(f"{unit.name}: {error}")
+            errors.append(str(error) if str(error).startswith(unit.name) else f"{unit.name}: {error}")
+            failed.add(unit.name)
+    if kind == "ingest":
+        progress.reporter().expect("embed", len(missing_texts(context, lengths)))
+    if kind == "embed":
+        encode_texts(context, lengths)
+    group = replace(group, units=tuple(unit for unit in group.units if unit.name not in failed))
     return Step(group, time.monotonic() - began, "\n".join(errors))
 
 
@@ -168,24 +174,20 @@ def look(context: Context, groups: Sequence[Group]) -> list[Finished] | None:
 
 
 def run_plainly(context: Context, groups: Sequence[Group]) -> list[Step]:
-    """Run the steps one after another in this process."""
-    steps = []
-    for group in groups:
-        for kind in STEPS:
-            step = guarded(lambda k, g: run_step(k, context, g), kind, group)
-            steps.append(step)
-            if step.error:
-                break
-            group = step.group
+    """Run the steps in this process: one kind of step for all groups, then the next."""
+    steps: list[Step] = []
+    for kind in STEPS:
+        steps += [guarded(lambda k, g: run_step(k, context, g), kind, group) for group in groups]
+        groups = [step.group for step in steps[-len(groups) :]]
     return steps
 
 
 def guarded(run: Callable[[str, Group], Step], kind: str, group: Group) -> Step:
-    """Run a step; a MediError of the whole group becomes its result, so that the other groups go on."""
+    """Run a step; a MediError of the whole group becomes its result, with no unit left, so that other groups go on."""
     try:
         return run(kind, group)
     except MediError as error:
-        return Step(group, 0.0, f"{group.name}: {error}")
+        return Step(replace(group, units=()), 0.0, f"{group.name}: {error}")
 
 
 def publish(context: Context, done: list[Finished], seconds: dict[str, float]) -> BuildResult:

@@ -4,7 +4,7 @@ A unit is what goes through the stages on its own: one of the 30 embedding sets,
 records; tables stay in the store.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -76,31 +76,36 @@ def tokens_step(context: Context, unit: Unit, rows: Record, look: bool = False) 
     return _step(context, ("tokens", unit.name, params, {"rows": rows.content}), look, run)
 
 
-def embed_step(context: Context, unit: Unit, rows: Record, token_record: Record) -> int:
-    """Encode the unit's texts that have no vector yet; return how many that were. Chunks make it resumable."""
+def lengths_to_encode(context: Context, unit: Unit) -> dict[str, int]:
+    """Return the texts that mining needs vectors of, with their lengths in tokens."""
+    rows = ingest_step(context, unit)
+    if is_skipped(rows):
+        return {}
+    table = context.store.open(tokens_step(context, unit, rows))
+    known = dict(zip(table["text_id"].to_pylist(), table["length_tokens"].to_pylist(), strict=True))
     texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), GIVEN)
-    return encode_texts(context, texts, context.store.open(token_record))
+    return {text: known[text_id(text)] for text in texts}
 
 
-def encode_texts(context: Context, texts: list[str], table: pa.Table | None = None) -> int:
-    """Encode those of the texts that have no vector yet, in chunks alike in length; return how many that were."""
+def missing_texts(context: Context, lengths: Mapping[str, int]) -> list[str]:
+    """Return those of the texts that have no vector yet, sorted."""
+    texts = sorted(lengths)
+    ids = id_numbers([text_id(text) for text in texts])
+    wanted = np.isin(ids, context.vectors.missing(ids))
+    return [text for text, want in zip(texts, wanted, strict=True) if want]
+
+
+def encode_texts(context: Context, lengths: Mapping[str, int]) -> None:
+    """Encode those of the texts that have no vector yet: together, so that few batches hold blanks; in chunks, so that
+    a build that was stopped goes on behind the last chunk.
+    """
     with context.device():
-        ids = id_numbers([text_id(text) for text in texts])
-        wanted = np.isin(ids, context.vectors.missing(ids))
-        missing = [text for text, want in zip(texts, wanted, strict=True) if want]
-        if not missing:
-            return 0
-        lengths = np.array([len(text) for text in missing])
-        if table is not None:
-            known = dict(zip(table["text_id"].to_pylist(), table["length_tokens"].to_pylist(), strict=True))
-            lengths = np.array([known[text_id(text)] for text in missing])
-        encoder = context.encoder()
-        reporter().expect("embed", -(-len(missing) // CHUNK_ROWS))
-        for chunk in chunks(missing, lengths, CHUNK_ROWS):
+        missing = missing_texts(context, lengths)
+        for chunk in chunks(missing, np.array([lengths[text] for text in missing]), CHUNK_ROWS):
+            encoder = context.encoder()
             vectors = embed(chunk, encoder.tokenize, encoder.encoder, context.spec.dtype)
             context.vectors.put(id_numbers([text_id(text) for text in chunk]), vectors)
-            reporter().advance("embed", rows=len(chunk))
-    return len(missing)
+            reporter().advance("embed", rows=len(chunk), steps=len(chunk))
 
 
 # Profile `paper`: the first four given negatives that pass, one mined negative where there is none.
@@ -172,7 +177,7 @@ CLUSTERED = "msmarco"
 def _clusters(context: Context, pairs: pa.Table) -> Clusters:
     """Return the cluster of each row and the domain word of each cluster: the override, else the nearest word."""
     words = list(context.instructions.vocabulary)
-    encode_texts(context, words)
+    encode_texts(context, dict.fromkeys(words, 1))
     vectors = context.vectors.gather(id_numbers([text_id(text) for text in pairs["query"].to_pylist()]))
     of_row = cluster_queries(vectors, context.settings.seed)
     word_vectors = context.vectors.gather(id_numbers([text_id(word) for word in words]))
