@@ -4,18 +4,24 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import xxhash
+
 from medi.schema import fold, is_visible
 from medi.source import Drop, Fields, natural
 
 
 @dataclass
 class Row:
-    """A clean row of the pool, the hash of its line, and where that line stands."""
+    """A clean row of the pool; `identity` is equal where query and positive are when folded.
+
+    `rank` is the hash of its line, `origin` where that stands.
+    """
 
     query: str
     positive: str
     other_positives: list[str]
     negatives: list[str]
+    identity: bytes
     rank: int = 0
     origin: str = ""
 
@@ -33,7 +39,8 @@ def clean(fields: Fields, max_negatives: int, facts: Counter[str]) -> Row:
     others = _distinct(fields.other_positives, {query: "", positive: ""}, Counter())
     taken = {query: "neg_is_query", positive: "pos_in_neg"} | {fold(text): "pos_in_neg" for text in others}
     negatives = _distinct(fields.negatives, taken, facts)
-    return Row(fields.query, fields.positive, others, negatives[:max_negatives])
+    identity = xxhash.xxh3_128_digest(f"{query}\n{positive}".encode())
+    return Row(fields.query, fields.positive, others, negatives[:max_negatives], identity)
 
 
 def merge(row: Row, again: Row, max_negatives: int) -> None:

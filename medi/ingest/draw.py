@@ -6,6 +6,7 @@ Only the lines that are kept stay in memory, and none is parsed here: hashing ke
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +81,8 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
         drawn.mended.update(batch.mended)
         if batch.fault:
             drawn.faults.append(BadRow(batch.file, None, batch.fault))
-        ranks = np.fromiter(
-            (xxhash.xxh3_64_intdigest(line, how.seed) for line in batch.lines), np.uint64, len(batch.lines)
-        )
+        hashes = map(xxhash.xxh3_64_intdigest, batch.lines, repeat(how.seed))
+        ranks = np.fromiter(hashes, np.uint64, len(batch.lines))
         _check_lines(batch, ranks, how, drawn, batch.file not in files)
         files.add(batch.file)
         if how.take == "first":

@@ -15,7 +15,7 @@ from medi.ingest.clean import Row, clean, merge
 from medi.ingest.draw import BadRow, Draw, Drawn, Line, draw
 from medi.ingest.parse import parse
 from medi.ingest.passages import passages_at
-from medi.schema import ROWS, Counts, fold, row_id, table_of
+from medi.schema import ROWS, Counts, row_id, table_of
 from medi.source import Bad, Drop, Fields, Page, RawBatch, Source, Variant, natural
 
 Pages = Callable[[Collection[str]], Iterable[Page]]
@@ -43,7 +43,7 @@ class IngestParams:
 class _Pool:
     """A pool in the making: rows by folded identity, and what became of the lines."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[bytes, Row] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     facts: Counter[str] = field(default_factory=Counter)
     bad: list[BadRow] = field(default_factory=list)
@@ -145,7 +145,7 @@ def _fill(
             if not isinstance(outcome, Fields):
                 raise outcome
             row = clean(outcome, params.max_negatives, pool.facts)
-            _place(pool, source.name, row, line, params.max_negatives)
+            _place(pool, row, line, params.max_negatives)
             pool.counts.mended.update(outcome.mended)
             pool.counts.dropped["duplicate"] += times - 1
         except Drop as reason:
@@ -158,14 +158,13 @@ def _fill(
     return pool
 
 
-def _place(pool: _Pool, source_name: str, row: Row, line: Line, max_negatives: int) -> None:
+def _place(pool: _Pool, row: Row, line: Line, max_negatives: int) -> None:
     """Put a row into the pool, or into the equal row that stands there. Raises Drop("duplicate") after the latter."""
     row.rank, row.origin = line.rank, line.origin
-    identity = row_id(source_name, source_name, fold(row.query), fold(row.positive))
-    if identity in pool.rows:
-        merge(pool.rows[identity], row, max_negatives)
+    if row.identity in pool.rows:
+        merge(pool.rows[row.identity], row, max_negatives)
         raise Drop("duplicate")
-    pool.rows[identity] = row
+    pool.rows[row.identity] = row
 
 
 def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) -> None:

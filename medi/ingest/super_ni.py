@@ -40,12 +40,11 @@ def ingest_task(params: IngestParams, file: str, raw: bytes) -> tuple[pa.Table, 
     """
     task = PurePosixPath(file).name.removesuffix(".json")
     counts = Counts()
-    record = _task_object(file, raw, counts)
-    instances = record.pop("Instances")
+    record, instances = _task_object(file, raw, counts)
     counts.rows_in = len(instances)
     counts.facts = _facts(file, record, counts.mended)
     examples: list[_Example] = []
-    if skipped := _foreign(file, record):
+    if skipped := _foreign({key: _required(file, record, key, counts.mended) for key in _LANGUAGE_KEYS}):
         _skip(counts, len(instances), "other_language", skipped)
     else:
         examples = _merged(_judged(_examples(params, file, instances, counts), counts), counts)
@@ -54,8 +53,8 @@ def ingest_task(params: IngestParams, file: str, raw: bytes) -> tuple[pa.Table, 
     return table_of(rows, ROWS).sort_by("id"), counts.check(f"ingest of {task}")
 
 
-def _task_object(file: str, raw: bytes, counts: Counts) -> dict[str, list[Json]]:
-    """Return the task with its instances as a list. Raises MediError where the file is not of that kind."""
+def _task_object(file: str, raw: bytes, counts: Counts) -> tuple[Json, list[Json]]:
+    """Return the task and its instances. Raises MediError where the file is not of that kind."""
     try:
         if raw.startswith(b"\xef\xbb\xbf"):
             counts.mended["bom"] += 1
@@ -63,26 +62,23 @@ def _task_object(file: str, raw: bytes, counts: Counts) -> dict[str, list[Json]]
         counts.mended.update(mends)
         keys: set[str] = set()
         instances = member(value, "Instances", keys)
-        if not isinstance(instances, list) or not isinstance(value, dict):
+        if not isinstance(instances, list):
             raise Bad("'Instances' is no array")
         counts.mended.update(keys)
-        return {**value, "Instances": instances}  # type: ignore[dict-item]
+        return value, instances
     except Bad as reason:
         raise MediError(f"{file} is no Super-NI task: {reason}; fetch the file again or leave the task out") from reason
 
 
-def _facts(file: str, record: dict[str, list[Json]], mended: Counter[str]) -> dict[str, object]:
+def _facts(file: str, record: Json, mended: Counter[str]) -> dict[str, object]:
     licence = _listed(record, "Instance License") or ["Unknown"]
-    facts: dict[str, object] = {
+    return {
         "kind": "text",
         "definition": _required(file, record, "Definition", mended)[0],
         "licence": ", ".join(licence),
         "categories": _listed(record, "Categories"),
         "domains": _listed(record, "Domains"),
     }
-    for key in _LANGUAGE_KEYS:
-        record[key] = _required(file, record, key, mended)  # type: ignore[assignment]
-    return facts
 
 
 def _listed(record: Json, key: str) -> list[str]:
@@ -105,10 +101,10 @@ def _required(file: str, record: Json, key: str, mended: Counter[str]) -> list[s
     return [text for text in texts if is_visible(text)]
 
 
-def _foreign(file: str, record: dict[str, list[Json]]) -> str:
+def _foreign(languages: dict[str, list[str]]) -> str:
     """Return why a task is of another language, "" where it is English throughout."""
-    for key in _LANGUAGE_KEYS:
-        if others := [str(language) for language in record[key] if language != LANGUAGE]:
+    for key, named in languages.items():
+        if others := [language for language in named if language != LANGUAGE]:
             return f"language {key} {', '.join(others)}"
     return ""
 

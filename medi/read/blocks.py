@@ -94,7 +94,7 @@ def _unpack(file: BinaryIO, size_bytes: int, prefix: bool) -> Iterator[bytes]:
             raise Damage(
                 f"the gz is cut: it ends after {size_bytes:,} bytes ({given_bytes:,} unpacked); fetch it again"
             ) from None
-    except igzip_lib.IsalError as error:
+    except igzip_lib.IsalError as error:  # pyright: ignore[reportGeneralTypeIssues]
         raise Damage(f"the gz is damaged after {given_bytes:,} unpacked bytes ({error}); fetch it again") from error
 
 

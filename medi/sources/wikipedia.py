@@ -82,13 +82,14 @@ def kilt_row(record: Json) -> Fields:
 
     Raises Drop: `no_input`, or `no_provenance` where no output names a page. Raises Bad for another shape.
     """
-    if not isinstance(record, dict) or not isinstance(record.get("output"), list):
+    outputs = record.get("output") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or not isinstance(outputs, list):
         raise Bad("expected an object with the array 'output'")
     if record.get("input") is None:
         raise Drop("no_input")
     mends: set[str] = set()
     query = text_of(record["input"], "input", mends)
-    places = dict.fromkeys(_place(found) for output in record["output"] for found in _provenance(output))
+    places = dict.fromkeys(_place(found) for output in outputs for found in _provenance(output))
     if not places:
         raise Drop("no_provenance")
     return Fields(query, "", mended=tuple(sorted(mends)), places=tuple(places))
