@@ -52,7 +52,7 @@ PLANTED = tuple(
         "PAQ_pairs": {"blank_line": 3, "no_final_newline": 1, "duplicate_folded": 1},
         "wow": {"null": 1, "identity_pair": 1},
         "trex": {"no_provenance": 1, "no_page": 2, "crlf": 8},
-        "pubmed": {"text_for_list": 2, "coerced_key": 1, "empty_text": 1},
+        "pubmed": {"text_for_list": 2, "coerced_keys": 1, "empty_text": 1},
         "medmcqa": {"no_explanation": 8, "lone_surrogate": 1},
         "wikihow": {"empty_text": 1, "identity_pair": 1},
         "simple_wiki": {"identity_pair": 2, "set_of_one": 1, "no_final_newline": 1},
@@ -147,7 +147,7 @@ MENDED: dict[str, Callable[[Json, int], Json]] = {
     "number_as_text": _number,
     "text_for_list": _as_text,
     "lone_surrogate": _surrogate,
-    "coerced_key": lambda record, n: {key.lower() if key == "QUESTION" else key: v for key, v in record.items()},
+    "coerced_keys": lambda record, n: {key.lower() if key == "QUESTION" else key: v for key, v in record.items()},
 }
 
 

@@ -39,7 +39,7 @@ def caption_sets() -> list[list[str]]:
     for turn in (0, 1):
         for i, (head, other, where, place) in enumerate(table("scenes")):
             kind, does = head.split(" ~ ")
-            a, b, c = WHO[kind][(i + turn * 2 + turn) % len(WHO[kind])]
+            a, b, c = WHO[kind][(i + turn * 5) % len(WHO[kind])]
             many = not does.startswith("is ")
             c = c if many == (kind == "g") else b
             words = {"a": a, "b": b, "c": c, "does": does, "other": other, "where": where, "place": place}
