@@ -66,26 +66,49 @@ def planted(source: str) -> dict[str, int]:
     return {p.kind: p.times for p in PLANTED if p.source == source}
 
 
+def _object(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict), value
+    return value
+
+
+def _array(value: Json) -> list[Json]:
+    assert isinstance(value, list), value
+    return value
+
+
+def _text(value: Json) -> str:
+    assert isinstance(value, str), value
+    return value
+
+
 def _query(record: Json) -> str:
     if isinstance(record, list):
-        return str(record[0])
-    keys = ("query", "question", "QUESTION", "input")
-    return str(record["set"][0] if "set" in record else next(record[key] for key in keys if key in record))
+        return _text(record[0])
+    members = _object(record)
+    if "set" in members:
+        return _text(_array(members["set"])[0])
+    return _text(next(members[key] for key in ("query", "question", "QUESTION", "input") if key in members))
+
+
+def _context(record: Json, text: Json) -> Json:
+    """Return the record's first positive context without a title, with another text."""
+    return {**_object(_array(_object(record)["positive_ctxs"])[0]), "title": "", "text": text}
 
 
 def _with_positive(record: Json, text: str | None) -> Json:
     """Return the record with another positive text, whatever its layout."""
     if isinstance(record, list):
         return [record[0], text, *record[2:]]
-    if "set" in record:
-        return {"set": [record["set"][0], text]}
-    if "positive_ctxs" in record:
-        return {**record, "positive_ctxs": [{**record["positive_ctxs"][0], "title": "", "text": text}]}
-    if "CONTEXTS" in record:
-        return {**record, "CONTEXTS": [text]}
-    if "exp" in record:
-        return {**record, "exp": text}
-    return {**record, "pos": text if isinstance(record["pos"], str) else [text]}
+    members = _object(record)
+    if "set" in members:
+        return {"set": [_query(record), text]}
+    if "positive_ctxs" in members:
+        return {**members, "positive_ctxs": [_context(record, text)]}
+    if "CONTEXTS" in members:
+        return {**members, "CONTEXTS": [text]}
+    if "exp" in members:
+        return {**members, "exp": text}
+    return {**members, "pos": text if isinstance(members["pos"], str) else [text]}
 
 
 def _spread(text: str) -> str:
@@ -94,19 +117,24 @@ def _spread(text: str) -> str:
 
 
 def _folded_again(record: Json) -> Json:
-    if isinstance(record, list):
-        return [_spread(record[0]), *record[1:]]
-    return {**record, "query": _spread(record["query"])}
+    spread = _spread(_query(record))
+    return [spread, *record[1:]] if isinstance(record, list) else {**_object(record), "query": spread}
+
+
+def _other(record: Json, ending: str, **members: Json) -> Json:
+    """Return the record under another id, with other members."""
+    return {**_object(record), "id": f"{_object(record)['id']}{ending}", **members}
 
 
 def _without_provenance(record: Json) -> Json:
-    outputs = [{"answer": output["answer"]} for output in record["output"]]
-    return {**record, "id": f"{record['id']}0", "output": outputs}
+    answers: list[Json] = [{"answer": _object(output)["answer"]} for output in _array(_object(record)["output"])]
+    return _other(record, "0", output=answers)
 
 
 def _without_page(record: Json) -> Json:
-    place = {**record["output"][0]["provenance"][0], "wikipedia_id": "99999999"}
-    return {**record, "id": f"{record['id']}1", "output": [{**record["output"][0], "provenance": [place]}]}
+    output = _object(_array(_object(record)["output"])[0])
+    place = {**_object(_array(output["provenance"])[0]), "wikipedia_id": "99999999"}
+    return _other(record, "1", output=[{**output, "provenance": [place]}])
 
 
 INVISIBLE = ("", " \n\t", "\u200b\u200b", "\u2060 \u00a0")
@@ -118,57 +146,70 @@ DROPPED: dict[str, Callable[[Json, int], Json]] = {
     "identity_pair": lambda record, n: _with_positive(record, _spread(_query(record))),
     "duplicate": lambda record, n: record,
     "duplicate_folded": lambda record, n: _folded_again(record),
-    "set_of_one": lambda record, n: {"set": record["set"][:1]},
+    "set_of_one": lambda record, n: {"set": [_query(record)]},
     "no_provenance": lambda record, n: _without_provenance(record),
     "no_page": lambda record, n: _without_page(record),
-    "no_explanation": lambda record, n: {**record, "id": f"{record['id']}-{n}", "exp": None},
-    "no_positive": lambda record, n: {**record, "positive_ctxs": []},
+    "no_explanation": lambda record, n: _other(record, f"-{n}", exp=None),
+    "no_positive": lambda record, n: {**_object(record), "positive_ctxs": []},
 }
 
 
 def _number(record: Json, n: int) -> Json:
     value: Json = (5, True, 4.5)[n % 3]
-    return [value, *record[1:]] if isinstance(record, list) else {**record, "pos": [value]}
+    return [value, *record[1:]] if isinstance(record, list) else {**_object(record), "pos": [value]}
 
 
-def _as_text(record: Json, n: int) -> Json:
-    key = "CONTEXTS" if "CONTEXTS" in record else "pos"
-    return {**record, key: record[key][0]}
+def _bare_text(record: Json, n: int) -> Json:
+    members = _object(record)
+    key = "CONTEXTS" if "CONTEXTS" in members else "pos"
+    return {**members, key: _array(members[key])[0]}
 
 
-def _surrogate(record: Json, n: int) -> Json:
+def _half_emoji(record: Json, n: int) -> Json:
     """Cut an emoji in half, as programs do that count UTF-16 units."""
     if isinstance(record, list):
         return [record[0], f"{record[1]} \ud83d", *record[2:]]
-    return {**record, "exp": f"{record['exp']} \ud83d"}
+    return {**_object(record), "exp": f"{_object(record)['exp']} \ud83d"}
 
 
+def _lower_key(record: Json, n: int) -> Json:
+    return {key.lower() if key == "QUESTION" else key: value for key, value in _object(record).items()}
+
+
+# Each makes from a good record and a running number one that has to be mended, and stays.
 MENDED: dict[str, Callable[[Json, int], Json]] = {
     "number_as_text": _number,
-    "text_for_list": _as_text,
-    "lone_surrogate": _surrogate,
-    "coerced_keys": lambda record, n: {key.lower() if key == "QUESTION" else key: v for key, v in record.items()},
+    "text_for_list": _bare_text,
+    "lone_surrogate": _half_emoji,
+    "coerced_keys": _lower_key,
 }
 
 
-def _bad_negative(record: Json, text: str) -> Json:
+def _given(record: Json, text: str) -> Json:
     """Put a given negative in front; of a triplet it takes the place of the only one."""
     if isinstance(record, list):
         return [*record[:2], text]
-    if "neg" in record:
-        return {**record, "neg": [text, *record["neg"]]}
-    context = {**record["positive_ctxs"][0], "text": _spread(record["positive_ctxs"][0]["text"])}
-    return {**record, "hard_negative_ctxs": [context, *record["hard_negative_ctxs"]]}
+    return {**_object(record), "neg": [text, *_array(_object(record)["neg"])]}
 
 
-def _positive(record: Json) -> str:
-    return "" if "positive_ctxs" in record else record[1] if isinstance(record, list) else record["pos"][0]
+def _positive_again(record: Json, n: int) -> Json:
+    """Give the positive, with other white space, as the first negative."""
+    if isinstance(record, list):
+        return _given(record, _spread(_text(record[1])))
+    members = _object(record)
+    if "pos" in members:
+        return _given(record, _spread(_text(_array(members["pos"])[0])))
+    first = _object(_array(members["positive_ctxs"])[0])
+    again: Json = {**first, "text": _spread(_text(first["text"]))}
+    return {**members, "hard_negative_ctxs": [again, *_array(members["hard_negative_ctxs"])]}
 
 
+# Each adds a given negative that cannot stand beside the query and the positive.
 NEGATIVES: dict[str, Callable[[Json, int], Json]] = {
-    "pos_in_neg": lambda record, n: _bad_negative(record, _spread(_positive(record))),
-    "neg_is_query": lambda record, n: _bad_negative(record, _query(record)),
+    "pos_in_neg": _positive_again,
+    "neg_is_query": lambda record, n: _given(record, _query(record)),
 }
+# What lies between the lines of a file.
 FILE = ("bom", "crlf", "blank_line", "no_final_newline")
 
 
@@ -204,7 +245,7 @@ def _gap(rng: Random, lines: list[bytes]) -> int:
     return rng.randrange(1, len(lines))
 
 
-def dumped(record: Json) -> bytes:
+def dumped(record: object) -> bytes:
     """Return a record as one line of JSON."""
     return escaped(json.dumps(record, ensure_ascii=False))
 

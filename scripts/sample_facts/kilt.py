@@ -3,7 +3,6 @@
 All offsets come from the facts themselves, so a provenance always cuts out the sentence that states what is claimed.
 """
 
-import json
 from random import Random
 
 from sample_facts import a, cap, rng_of
@@ -11,7 +10,16 @@ from sample_facts.relations import CLAIMS, QUESTIONS
 from sample_facts.world import Fact, Page, World
 
 Record = dict[str, object]
-TREX = ("creator", "publication date", "headquarters location", "product", "founded by", "location", "architect", "main subject")
+TREX = (
+    "creator",
+    "publication date",
+    "headquarters location",
+    "product",
+    "founded by",
+    "location",
+    "architect",
+    "main subject",
+)
 ZERO_SHOT = (
     "place of birth",
     "educated at",
@@ -36,7 +44,9 @@ def knowledge_source(pages: list[Page]) -> list[Record]:
         for number, text, other in page.links:
             start = page.paragraphs[number].index(text)
             href = other.title.replace(" ", "%20")
-            anchors.append({"text": text, "href": href, "paragraph_id": number, "start": start, "end": start + len(text)})
+            anchors.append(
+                {"text": text, "href": href, "paragraph_id": number, "start": start, "end": start + len(text)}
+            )
         identity = str(page.number)
         wikidata = {"description": page.kind, "wikipedia_title": page.title, "wikidata_id": f"Q{page.number}9"}
         out.append(
@@ -157,14 +167,3 @@ def zero_shot() -> list[Record]:
             }
         )
     return out
-
-
-def check_offsets(pages: list[Record], rows: list[Record]) -> int:
-    """Return how many provenances of the rows cut a whole sentence out of the pages; the others count as nothing."""
-    texts = {p["wikipedia_id"]: p["text"] for p in pages}
-    good = 0
-    for row in json.loads(json.dumps(rows)):
-        for place in (p for output in row["output"] for p in output.get("provenance", ())):
-            text = texts[place["wikipedia_id"]][place["start_paragraph_id"]]
-            good += text[place["start_character"] : place["end_character"]].endswith(".")
-    return good

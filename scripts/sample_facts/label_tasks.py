@@ -18,8 +18,8 @@ def sentiment() -> Task:
             instances += [(f"About a {thing}: {first} {second}", [label]) for first, second in pairs]
     return Task(
         "task9001_medi_sentiment_classification",
-        "Read what somebody wrote about a restaurant, a hotel, a film or a phone. Answer \"Positive\" if the writer was "
-        "pleased and \"Negative\" if the writer was not.",
+        'Read what somebody wrote about a restaurant, a hotel, a film or a phone. Answer "Positive" if the writer was '
+        'pleased and "Negative" if the writer was not.',
         "Sentiment Analysis",
         ["Reviews"],
         instances,
@@ -29,9 +29,9 @@ def sentiment() -> Task:
 def topic() -> Task:
     """Return the task of headlines with six topics."""
     topics = ("Sports", "Business", "Science", "Politics", "Weather", "Local")
-    found = [s for s in stories("topic task", 17 * 12) if s.topic in topics]
+    found = [s for s in stories("topic task", 17 * 14) if s.topic in topics]
     instances = [(s.other_title if i % 2 else s.title, [s.topic]) for i, s in enumerate(found)]
-    distinct = list(dict(instances).items())[:120]
+    distinct = list(dict(instances).items())[:140]
     return Task(
         "task9002_medi_headline_topic_classification",
         "Sort a headline into one of six topics: Sports, Business, Science, Politics, Weather or Local.",
@@ -148,7 +148,10 @@ def tense() -> Task:
 def mail_intent() -> Task:
     """Return the task of short letters to a shop with four intents."""
     forms = {
-        "complaint": ("My {p} arrived broken, and I want my money back.", "For the second time the {p} stopped working."),
+        "complaint": (
+            "My {p} arrived broken, and I want my money back.",
+            "For the second time the {p} stopped working.",
+        ),
         "order": ("Please send me two of the {p} by Friday.", "I would like to buy the {p} and pay by invoice."),
         "question": ("Does the {p} come in other colours?", "How long does it take until the {p} is delivered?"),
         "praise": ("I love the {p}, thank you for such good work.", "The {p} is the best thing I bought this year."),

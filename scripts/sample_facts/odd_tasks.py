@@ -21,8 +21,16 @@ WORDS = (
     "barco:barquito amigo:amiguito papel:papelito café:cafecito árbol:arbolito plato:platito camino:caminito "
     "pan:panecito voz:vocecita luz:lucecita calle:callecita abuela:abuelita"
 )
-RAIN = ("It drizzled {when} and the road shone.", "Thunder rolled {when} over the roofs.", "Puddles stood in the yard {when}.")
-SUN = ("Not a cloud was seen {when}.", "We ate outside in the warm light {when}.", "The paint on the bench dried fast {when}.")
+RAIN = (
+    "It drizzled {when} and the road shone.",
+    "Thunder rolled {when} over the roofs.",
+    "Puddles stood in the yard {when}.",
+)
+SUN = (
+    "Not a cloud was seen {when}.",
+    "We ate outside in the warm light {when}.",
+    "The paint on the bench dried fast {when}.",
+)
 TIMES = (
     "all morning",
     "at noon",
@@ -61,7 +69,7 @@ def _weather() -> dict[str, object]:
     instances += [("The wind turned to the west.", ["wet"]), ("The wind turned to the west.", ["Dry."])]
     definition = "A line of a diary tells of the weather. Was the day wet or dry?"
     record = Task(name, definition, "Text Categorization", [], instances).record()
-    old = {"Definition": definition}
+    old: dict[str, object] = {"Definition": definition}
     for key in ("Input_language", "Output_language", "Instruction_language"):
         old[key.lower()] = record.pop(key)
     del record["Domains"], record["Negative Examples"]
@@ -74,7 +82,9 @@ def _computing() -> dict[str, object]:
     for term, meaning, use in table("terms"):
         bare = term.removeprefix("a ").removeprefix("an ")
         instances.append((f"{cap(meaning)}. {use}", list(dict.fromkeys([term, bare]))))
-    record = Task(name, "Name the thing from computing that is described.", "Question Answering", ["Computing"], instances)
+    record = Task(
+        name, "Name the thing from computing that is described.", "Question Answering", ["Computing"], instances
+    )
     full = record.record()
     listed: list[dict[str, object]] = full["Instances"]  # type: ignore[assignment]
     for index in (4, 11, 19, 33):

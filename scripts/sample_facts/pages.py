@@ -23,7 +23,9 @@ def _context(page: Page, score: float) -> Record:
     }
 
 
-def _record(dataset: str, question: str, answers: list[str], positives: list[Page], rng: Random, world: World) -> Record:
+def _record(
+    dataset: str, question: str, answers: list[str], positives: list[Page], rng: Random, world: World
+) -> Record:
     """Return a DPR record; hard negatives are of the first positive's kind, plain negatives of any."""
     same = [p for p in world.pages if p.kind == positives[0].kind and p not in positives]
     rest = [p for p in world.pages if p.kind != positives[0].kind and p not in positives]
@@ -69,7 +71,11 @@ def hotpot_questions() -> list[Record]:
         first = min(building, other, key=lambda p: int(p.values["date of official opening"]))
         rows = [
             (f"Which river flows through the town where {person.title} was born?", river, [person, town]),
-            (f"What was the profession of the founder of {company.title}?", founder.values["occupation"], [company, founder]),
+            (
+                f"What was the profession of the founder of {company.title}?",
+                founder.values["occupation"],
+                [company, founder],
+            ),
             (f"In which year was the creator of {work.title} born?", maker.values["date of birth"], [work, maker]),
             (f"Which was opened first, the {building.title} or the {other.title}?", first.title, [building, other]),
         ]
@@ -120,7 +126,15 @@ def trivia() -> list[Record]:
         near = [r for r in rows if r[2] == region and r is not row] or [rows[i - 1]]
         far = rng.sample([r for r in rows if r[2] != region], 3)
         contexts = [
-            [{"title": r[0], "text": _country_text(r), "score": score, "title_score": 0, "passage_id": str(9000 + rows.index(r))}]
+            [
+                {
+                    "title": r[0],
+                    "text": _country_text(r),
+                    "score": score,
+                    "title_score": 0,
+                    "passage_id": str(9000 + rows.index(r)),
+                }
+            ]
             for r, score in ((row, 1000), (near[i % len(near)], 17.25), (far[0], 12.5), (far[1], 5.75))
         ]
         out.append(
@@ -167,25 +181,40 @@ def msmarco() -> list[Record]:
 def _health() -> tuple[list[str], list[tuple[str, str]]]:
     forms = ["what causes {s}", "symptoms of {s}", "how is {s} treated", "{s} treatment and signs", "what is {s}"]
     return forms, [
-        (r[0], f"{cap(r[0])} is a medical condition caused by {r[1]}. Patients usually notice {r[2]}. Doctors treat it with {r[3]}.")
+        (
+            r[0],
+            f"{cap(r[0])} is a medical condition caused by {r[1]}. Patients usually notice {r[2]}. "
+            f"Doctors treat it with {r[3]}.",
+        )
         for r in table("medicine")
     ]
 
 
 def _travel() -> tuple[list[str], list[tuple[str, str]]]:
-    forms = ["what is the capital of {s}", "currency of {s} for travellers", "what is {s} famous for", "language spoken in {s}"]
+    forms = [
+        "what is the capital of {s}",
+        "currency of {s} for travellers",
+        "what is {s} famous for",
+        "language spoken in {s}",
+    ]
     return forms, [
         (
             r[0],
-            f"{r[0]} lies in {r[2]}. Flights land in {r[1]}, its capital. Visitors need the {r[4]} and get far with a few "
-            f"words of {r[3]}. The country is famous for {r[5]}, and most trips take in {r[6]}.",
+            f"{r[0]} lies in {r[2]}. Flights land in {r[1]}, its capital. Visitors need the {r[4]} and get far with a "
+            f"few words of {r[3]}. The country is famous for {r[5]}, and most trips take in {r[6]}.",
         )
         for r in table("countries")
     ]
 
 
 def _cooking() -> tuple[list[str], list[tuple[str, str]]]:
-    forms = ["how to make {s}", "{s} ingredients", "where does {s} come from", "easy recipe for {s}", "tips for cooking {s}"]
+    forms = [
+        "how to make {s}",
+        "{s} ingredients",
+        "where does {s} come from",
+        "easy recipe for {s}",
+        "tips for cooking {s}",
+    ]
     return forms, [
         (r[0], f"{cap(r[0])} is a dish from {r[1]}. You need {r[2]}. To cook it, {r[3]}. {r[4]}") for r in table("food")
     ]
@@ -201,4 +230,3 @@ def triples() -> list[tuple[str, str, str, str]]:
     """Return (subject, relation, value, sentence) of the world that the data-to-text task is made from."""
     world = World("triples", 12)
     return [(f.page.title, f.relation, f.value, f.sentence) for f in world.facts if f.relation in QUESTIONS]
-

@@ -1,105 +1,11 @@
-"""What the invented world is made of, and how each relation is asked about and claimed."""
-
-PROFESSIONS = {
-    "novelist": "writes",
-    "poet": "writes",
-    "composer": "writes",
-    "film director": "writes",
-    "architect": "builds",
-    "civil engineer": "builds",
-    "botanist": "",
-    "astronomer": "",
-    "chess master": "",
-    "cellist": "",
-    "physician": "",
-    "cyclist": "",
-    "glass artist": "",
-    "explorer": "",
-}
-# What somebody of a profession is remembered for.
-DEEDS = {
-    "novelist": ["{n} wrote standing up and burned three finished books.", "Seven novels appeared, all under one title page."],
-    "poet": ["{n} printed each poem on cloth.", "Most of the poems were first read aloud in taverns."],
-    "composer": ["{n} wrote for brass band and choir.", "An unfinished symphony is played with a pause at its end."],
-    "film director": ["{n} never filmed indoors.", "The early reels were shot with a borrowed camera."],
-    "architect": ["{n} drew every plan by hand at one scale.", "Round windows became a kind of signature."],
-    "civil engineer": ["{n} tested each beam with a cart full of wet sand.", "The method of loading piers is still taught."],
-    "botanist": ["{n} described forty mosses new to science.", "The herbarium holds nine thousand sheets."],
-    "astronomer": ["{n} measured the light of variable stars for thirty years.", "A small crater on the moon bears the name."],
-    "chess master": ["{n} played sixty games at once without sight of a board.", "An opening with the queen's knight goes back to these years."],
-    "cellist": ["{n} toured with an instrument that lacked one peg.", "Only two recordings survive."],
-    "physician": ["{n} opened the first ward for children in the region.", "A handbook on fevers went through nine editions."],
-    "cyclist": ["{n} won the mountain stage four times.", "A broken fork cost the title in the last year."],
-    "glass artist": ["{n} melted bottles from the harbour into church windows.", "The blue of these windows has never been copied."],
-    "explorer": ["{n} crossed the northern ice with eleven dogs.", "The diaries were found in a tin box decades later."],
-}
-CHRONICLE = (
-    "In a hard winter the river froze to the bottom, and a market was held on the ice for five weeks.",
-    "The first school was kept in the loft of the corn exchange, where pupils paid with firewood.",
-    "A comet that was seen from the walls was taken as a warning, and the council gave up a tax on windows.",
-    "Two regiments were quartered in the town at once, which led to a famous quarrel about soup.",
-    "The railway reached the southern suburb with a delay of eleven years, because no one would sell the last field.",
-    "After a flood the lower streets were raised by the height of a man, so that many cellars were once shops.",
-    "A printing house brought out the first map of the district, on which the town itself was left out by mistake.",
-    "For one summer the town had two mayors, who sat at the two ends of the same table.",
-    "The old walls were pulled down and their stones used for a quay, where masons' marks can still be read.",
-    "A travelling circus went bankrupt here, and its bear lived for years in the garden of the apothecary.",
-    "Gas lamps were lit for the first time on the eve of a fair, and people came from three valleys to see them.",
-    "When the mills closed, a cooperative of former workers bought the largest of them and made it a theatre.",
-)
-TRADES = (
-    "glassmaking",
-    "salt",
-    "herring",
-    "the wool trade",
-    "paper mills",
-    "slate",
-    "clockmaking",
-    "cider",
-    "shipbuilding",
-    "ceramics",
-)
-PRODUCTS = (
-    "marine compasses",
-    "oat biscuits",
-    "church organs",
-    "bicycle lamps",
-    "surgical needles",
-    "tractors",
-    "fountain pens",
-    "weather balloons",
-    "piano strings",
-    "rubber boots",
-    "map paper",
-    "sewing machines",
-    "cheese knives",
-    "telescopes",
-)
-PLOTS = (
-    "two sisters who inherit a ferry and nothing else",
-    "a clerk who is taken for a judge",
-    "a winter in which no letter arrives",
-    "a village that votes to move uphill",
-    "an organist who goes deaf and tells nobody",
-    "the search for a bell that sank with its ship",
-    "a family that keeps a hotel without guests",
-    "a mapmaker who draws an island that is not there",
-    "three soldiers on their way home",
-    "a gardener who is left a castle",
-)
-STRUCTURES = {
-    "bridge": "It spans {size} metres of water on five piers.",
-    "tower": "Its top stands {size} metres above the square.",
-    "museum": "Its long hall measures {size} metres.",
-    "lighthouse": "Its lamp burns {size} metres above the sea.",
-    "theatre": "Its stage tunnel runs for {size} metres under the street.",
-    "station": "Its roof covers {size} metres of platform.",
-    "aqueduct": "It carries water over {size} metres of arches.",
-}
+"""How each relation of the invented world is asked about, and how it is claimed."""
 
 # Relation -> questions about subject {s}; the first is the shortest.
 QUESTIONS = {
-    "located in the administrative territorial entity": ["which region is {s} in", "in what part of the country does {s} lie"],
+    "located in the administrative territorial entity": [
+        "which region is {s} in",
+        "in what part of the country does {s} lie",
+    ],
     "located in or next to body of water": ["what river runs through {s}", "which river does {s} lie on"],
     "population": ["how many people live in {s}", "what is the population of {s}"],
     "inception": ["when was {s} founded", "in which year was the town of {s} founded"],

@@ -1,26 +1,31 @@
 """The thirty embedding sets: for each source the path of its file below the raw folder, and its clean records."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sample_facts import code_blocks, kilt, pages, rng_of, science, scenes, table
+from sample_facts import code_blocks, kilt, pages, rng_of, scenes, science, table
 from sample_facts.dirt import Json
 from sample_facts.news import Story, stories
 
 
 class Set(NamedTuple):
-    """Where a source's file lies, how its records are laid out in it, and the records."""
+    """Where a source's file lies, how its records are laid out in it, and who makes them."""
 
     path: str
     layout: str
-    records: Callable[[], list[Json]]
+    make: Callable[[], Sequence[object]]
+
+    def records(self) -> list[Json]:
+        """Return the clean records as JSON has them."""
+        return json.loads(json.dumps(self.make()))
 
 
-def _pairs(name: str) -> Callable[[], list[Json]]:
+def _pairs(name: str) -> Callable[[], Sequence[object]]:
     return lambda: [list(row) for row in table(name)]
 
 
-def _news(name: str, tell: Callable[[Story, int], list[str]]) -> Callable[[], list[Json]]:
+def _news(name: str, tell: Callable[[Story, int], list[str]]) -> Callable[[], Sequence[object]]:
     return lambda: [tell(story, i) for i, story in enumerate(stories(name, 66))]
 
 
@@ -36,34 +41,35 @@ def _ccnews(story: Story, index: int) -> list[str]:
     return [f"{story.other_title} - The {story.town} Courier", f"{story.body()} {tail}"]
 
 
-def _wikihow() -> list[Json]:
+def _wikihow() -> Sequence[object]:
     rows = [[step.split(" ~ ") for step in row] for row in table("wikihow")]
     return [[",\n".join(bold for bold, _ in row), "\n".join(detail for _, detail in row)] for row in rows]
 
 
-def _reviews() -> list[Json]:
+def _reviews() -> Sequence[object]:
     return [[title, text] for _, _, _, title, text in table("products")]
 
 
-def _amazon_qa() -> list[Json]:
+def _amazon_qa() -> Sequence[object]:
     return [
-        {"query": question, "pos": [f"{a}" for a in answers.split(" ~ ")]} for _, question, answers, _, _ in table("products")
+        {"query": question, "pos": [f"{a}" for a in answers.split(" ~ ")]}
+        for _, question, answers, _, _ in table("products")
     ]
 
 
-def _code() -> list[Json]:
+def _code() -> Sequence[object]:
     return [list(block) for block in code_blocks()]
 
 
-def _clusters(name: str) -> Callable[[], list[Json]]:
+def _clusters(name: str) -> Callable[[], Sequence[object]]:
     return lambda: [{"set": row} for row in table(name)]
 
 
-def _wikianswers() -> list[Json]:
+def _wikianswers() -> Sequence[object]:
     return [{"set": [f"{question}?" for question in row]} for row in table("wikianswers")]
 
 
-def _pubmed() -> list[Json]:
+def _pubmed() -> Sequence[object]:
     rng, labels = rng_of("pubmed ids"), ["BACKGROUND", "METHODS", "RESULTS"]
     return [
         {
@@ -88,9 +94,7 @@ def _hub(stem: str) -> str:
 SETS: dict[str, Set] = {
     "gooaq_pairs": Set(_hub("gooaq_pairs"), "lines", _pairs("gooaq")),
     "yahoo_answers_title_answer": Set(_hub("yahoo_answers_title_answer"), "lines", _pairs("yahoo")),
-    "stackexchange": Set(
-        _hub("stackexchange_duplicate_questions_title_title"), "lines", _pairs("stackexchange")
-    ),
+    "stackexchange": Set(_hub("stackexchange_duplicate_questions_title_title"), "lines", _pairs("stackexchange")),
     "eli5_question_answer": Set(_hub("eli5_question_answer"), "lines", _pairs("eli5")),
     "squad_pairs": Set(_hub("squad_pairs"), "lines", pages.squad),
     "NQ": Set("dpr_format/nq-train.json", "array", pages.natural_questions),

@@ -98,7 +98,7 @@ def measure() -> Task:
         instances[rng.choice(frames).format(x=figure)] = [f"{words} {word}{many}"]
     return Task(
         "task9014_medi_unit_phrase_generation",
-        "Find the measure in the sentence and write it in words, such as \"two and a half litres\" for 2.5 l.",
+        'Find the measure in the sentence and write it in words, such as "two and a half litres" for 2.5 l.',
         "Text Modification",
         ["Everyday"],
         list(instances.items()),
