@@ -5,6 +5,7 @@ the order of keys. Which kind a file is, its first bytes say; only an object key
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from medi.errors import MediError
 from medi.read.blocks import Damage, blocks
+from medi.read.escapes import whole_escapes
 from medi.source import RawBatch
 
 _BOM = b"\xef\xbb\xbf"
@@ -119,15 +121,17 @@ class _Object:
 
 def _element_batches(name: str, unpacked: Iterable[bytes], keyed: bool, prefix: bool) -> Iterator[RawBatch]:
     found = ijson.sendable_list()
+    mended: Counter[str] = Counter()
     parse = (
         ijson.kvitems_coro(found, "", map_type=_Object) if keyed else ijson.items_coro(found, "item", map_type=_Object)
     )
     index = 0
     try:
-        for block in unpacked:
-            parse.send(block.removeprefix(_BOM) if index == 0 else block)
-            yield _elements_batch(name, index, list(found), keyed)
+        for block in whole_escapes(unpacked, mended):
+            parse.send(block)
+            yield _elements_batch(name, index, list(found), keyed)._replace(mended=dict(mended))
             index += len(found)
+            mended.clear()
             del found[:]
         if not prefix:
             parse.close()

@@ -1,0 +1,218 @@
+"""Files become records whatever they are packed in, and damage is told in words, after what stood before it."""
+
+import gzip
+import json
+import os
+import random
+import re
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medi.errors import MediError
+from medi.read import raw_batches, read_whole, super_ni_tasks, wanted_pages
+from medi.read.blocks import BLOCK_BYTES
+from medi.read.escapes import whole_escapes
+from medi.source import RawBatch
+
+LINES = b"".join(b'["q%d","p%d"]\n' % (i, i) for i in range(2_000))
+GZ = gzip.compress(LINES, mtime=0)
+
+
+def read(path: Path, content: bytes, keyed: bool = False, prefix: bool = False) -> RawBatch:
+    """Write a file and return all its batches as one."""
+    path.write_bytes(content)
+    found = list(raw_batches([(path, "raw")], keyed, prefix))
+    mended: dict[str, int] = {}
+    for batch in found:
+        for reason, count in batch.mended.items():
+            mended[reason] = mended.get(reason, 0) + count
+    return RawBatch(
+        "raw",
+        found[0].by_line if found else True,
+        [key for batch in found for key in batch.keys],
+        [offset for batch in found for offset in batch.offsets],
+        [line for batch in found for line in batch.lines],
+        mended,
+        "; ".join(batch.fault for batch in found if batch.fault),
+    )
+
+
+def flipped(content: bytes, index: int) -> bytes:
+    changed = bytearray(content)
+    changed[index] ^= 255
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "fault"),
+    [
+        (GZ, 2_000, ""),
+        (LINES, 2_000, ""),
+        (GZ + b"\0" * 600_000, 2_000, ""),
+        (GZ + GZ, 4_000, ""),
+        (GZ + b"\0" * 9 + GZ, 4_000, ""),
+        (GZ[:-8], 2_000, rf"the gz is cut: it ends after {len(GZ) - 8:,} bytes \({len(LINES):,} unpacked\)"),
+        (GZ[:-4], 2_000, rf"the gz is cut: it ends after {len(GZ) - 4:,} bytes \({len(LINES):,} unpacked\)"),
+        (GZ[:5], 0, "the gz is cut: it ends after 5 bytes"),
+        (flipped(GZ, -6), 2_000, rf"the gz's checksum is wrong \({len(LINES):,} unpacked bytes\)"),
+        (flipped(GZ, -2), 2_000, "the gz's checksum is wrong"),
+        (GZ + b"junk", 2_000, f"bytes that are no gz follow after {len(LINES):,} unpacked bytes"),
+        (flipped(GZ, 2), 0, "the gz is packed by the unknown method 247"),
+        (b"", 0, r"the file is empty \(0 bytes\)"),
+        (gzip.compress(b""), 0, "the file holds no record"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", 0, r"a Git-LFS pointer in place of data \(56 "),
+        (b"\n<!DOCTYPE html><html>", 0, r"an HTML page in place of data \(22 bytes\)"),
+    ],
+)
+def test_gz_faults_are_named_after_the_lines_before_them(
+    tmp_path: Path, content: bytes, lines: int, fault: str
+) -> None:
+    found = read(tmp_path / "x.jsonl.gz", content)
+    assert len(found.lines) == lines and found.lines[:1] in ([], [b'["q0","p0"]'])
+    assert re.match(fault, found.fault) and bool(fault) == bool(found.fault)
+
+
+def test_a_gz_cut_in_half_gives_its_complete_lines_and_a_fault(tmp_path: Path) -> None:
+    found = read(tmp_path / "x.gz", GZ[: len(GZ) // 2])
+    assert 900 < len(found.lines) < 1_100
+    assert found.lines == LINES.split(b"\n")[: len(found.lines)]
+    assert found.fault.startswith(f"the gz is cut: it ends after {len(GZ) // 2:,} bytes")
+
+
+def test_the_beginning_of_a_longer_file_has_no_fault(tmp_path: Path) -> None:
+    whole = read(tmp_path / "x.gz", GZ[: len(GZ) // 2])
+    begun = read(tmp_path / "x.gz", GZ[: len(GZ) // 2], prefix=True)
+    assert begun == whole._replace(fault="")
+    assert read(tmp_path / "x", b'["a"]\n["b', prefix=True).lines == [b'["a"]']
+    assert read(tmp_path / "x", b'[{"a":1},{"b"', prefix=True).lines == [b'{"a":1}']
+
+
+def test_a_folder_and_an_absent_file_are_faults(tmp_path: Path) -> None:
+    faults = [batch.fault for batch in raw_batches([(tmp_path, "a"), (tmp_path / "no", "b")])]
+    assert faults == ["cannot be read (Is a directory)", "cannot be read (No such file or directory)"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(LINES)
+    (tmp_path / "x").chmod(0)
+    assert [b.fault for b in raw_batches([(tmp_path / "x", "x")])] == ["cannot be read (Permission denied)"]
+
+
+def test_lines_are_split_on_0x0a_only(tmp_path: Path) -> None:
+    line = '{"q":"a\u2028b\u0085c\u2029d\x0b\x0c"}'.encode()
+    assert read(tmp_path / "x", line + b"\n" + line + b"\n").lines == [line, line]
+
+
+def test_bom_crlf_blank_lines_and_a_missing_end_are_mended_and_counted(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'\xef\xbb\xbf["a"]\r\n\r\n  \n["b"]\n\n["c"]')
+    assert (found.lines, found.keys, found.offsets) == ([b'["a"]', b'["b"]', b'["c"]'], [1, 4, 6], [0, 15, 22])
+    assert found.mended == {"bom": 1, "crlf": 2, "blank_line": 3, "no_final_newline": 1}
+
+
+def test_lines_that_cross_blocks_are_whole(tmp_path: Path) -> None:
+    lines = [b"[%d,%s]" % (i, b"x" * (BLOCK_BYTES // 3)) for i in range(10)]
+    found = read(tmp_path / "x", b"\n".join(lines) + b"\n")
+    assert found.lines == lines and found.offsets[9] == sum(map(len, lines[:9])) + 9
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    text = b"".join(b'["%d","%s"]\n' % (i, b"p" * rng.randrange(200, 400)) for i in range(20_000))
+    (tmp_path / "x.gz").write_bytes(gzip.compress(text * 5, 1))
+    tracemalloc.start()
+    lines = sum(len(batch.lines) for batch in raw_batches([(tmp_path / "x.gz", "x")]))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lines == 100_000 and len(text) * 5 > 30_000_000 and peak_bytes < 12_000_000
+
+
+def test_an_array_gives_its_elements_as_canonical_json(tmp_path: Path) -> None:
+    content = '[ {"b": 1.10, "a": ["é", 12345678901234567890123]},\n {"c": null} ]'.encode()
+    found = read(tmp_path / "x.json", content)
+    assert found.lines == ['{"a":["é",12345678901234567890123],"b":1.1}'.encode(), b'{"c":null}']
+    assert (found.by_line, found.keys, found.offsets) == (False, [0, 1], [])
+    assert read(tmp_path / "x.json.gz", gzip.compress(content)) == found
+
+
+def test_an_object_by_key_gives_its_values(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'{"12": {"QUESTION": "a"}, "9": {"QUESTION": "b"}}', keyed=True)
+    assert (found.keys, found.lines) == (["12", "9"], [b'{"QUESTION":"a"}', b'{"QUESTION":"b"}'])
+
+
+def test_what_json_cannot_say_twice_stays_visible_in_an_element(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'[{"x": {"k": 1, "k": 2}}, {"a": [1e999]}]')
+    assert found.lines == [b'{"k":null,"k":null,"record":{"x":{"k":2}}}', b'{"a":[Infinity]}']
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b'[{"a":1},{"b":2},', "not JSON after 2 records (parse error: premature EOF)"),
+        (b'[{"a":1},{"b":2}] x', "not JSON after 2 records (parse error: trailing garbage)"),
+        (b'[{"a":1},{"b":NaN}]', "not JSON after 1 records (lexical error: invalid char in json text.)"),
+    ],
+)
+def test_a_damaged_array_gives_the_elements_before_the_damage(tmp_path: Path, content: bytes, fault: str) -> None:
+    found = read(tmp_path / "x", content)
+    assert found.fault == fault
+    assert found.lines == [b'{"a":1}', b'{"b":2}'][: int(fault.split()[3])]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 5, 11, 12, 13, 100])
+def test_lone_surrogates_of_arrays_are_mended_wherever_blocks_are_cut(block_bytes: int) -> None:
+    text = rb'[{"a":"\ud800 x \\ud800 \\\ud800\ud83d\ude00 \udc00\ud800\ud800\udc00"}]'
+    mended: Counter[str] = Counter()
+    cut = [text[i : i + block_bytes] for i in range(0, len(text), block_bytes)]
+    mend = b"".join(whole_escapes(cut, mended))
+    assert json.loads(mend) == [{"a": "\ufffd x \\ud800 \\\ufffd\U0001f600 \ufffd\ufffd\U00010000"}]
+    assert mended == {"lone_surrogate": 4}
+
+
+def test_parquet_rows_come_as_json(tmp_path: Path) -> None:
+    table = pa.table({"query": ["a", "b"], "pos": [["p", None], []], "idx": [1, 2]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
+    found = read(tmp_path / "x", (tmp_path / "t.parquet").read_bytes())
+    assert found.lines == [b'{"idx":1,"pos":["p",null],"query":"a"}', b'{"idx":2,"pos":[],"query":"b"}']
+    assert (found.by_line, found.keys) == (False, [0, 1])
+    damaged = read(tmp_path / "x", b"PAR1" + b"x" * 100)
+    assert damaged.fault.startswith("damaged Parquet after 0 rows") and not damaged.lines
+
+
+def test_tasks_are_the_json_files_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "super_ni" / "tasks"
+    folder.mkdir(parents=True)
+    for name in ("task2_b.json", "task10_a-x.1.json", "README.md", "README.md.txt", ".hidden.json"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    assert [path.name for path in super_ni_tasks(tmp_path)] == ["task10_a-x.1.json", "task2_b.json"]
+    assert super_ni_tasks(folder) == []
+    assert read_whole(folder / "task2_b.json") == b"{}"
+    (folder / "task2_b.json").write_bytes(b"")
+    with pytest.raises(MediError, match=r"task2_b.json: the file is empty \(0 bytes\)"):
+        read_whole(folder / "task2_b.json")
+
+
+def test_only_wanted_pages_are_given(tmp_path: Path) -> None:
+    pages = [
+        {"_id": "1", "wikipedia_id": "1", "wikipedia_title": "One", "text": ["One\n", "It is one.\n"]},
+        {"_id": 2, "wikipedia_id": 2, "wikipedia_title": "Two", "text": ["Two\n"]},
+        {"history": "x" * 300, "_id": "3", "wikipedia_id": "3", "wikipedia_title": "Three", "text": []},
+    ]
+    path = tmp_path / "knowledge.json"
+    path.write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
+    found = list(wanted_pages([(path, "k")], {"2", "3"}))
+    assert [(page.page_id, page.title, page.paragraphs) for page in found] == [
+        ("2", "Two", ("Two\n",)),
+        ("3", "Three", ()),
+    ]
+    path.write_text('{"_id": "2", "text": []}\n', encoding="utf-8")
+    with pytest.raises(MediError, match="k:1 is not a page of the KILT knowledge source"):
+        list(wanted_pages([(path, "k")], {"2"}))
+    path.write_bytes(GZ[:40])
+    with pytest.raises(MediError, match="k: the gz is cut"):
+        list(wanted_pages([(path, "k")], {"2"}))
