@@ -174,7 +174,7 @@ def unit_length(vectors: np.ndarray) -> np.ndarray:
 
 
 def _max_length(folder: Path) -> int:
-    """Return the model's own maximum length in tokens, at most 512, as sentence-transformers reads it from the folder."""
+    """Return the model's maximum length in tokens, at most 512, as sentence-transformers reads it from the folder."""
     declared = _number(folder / "sentence_bert_config.json", "max_seq_length")
     limits = [_number(folder / "tokenizer_config.json", "model_max_length")]
     limits.append(_number(folder / "config.json", "max_position_embeddings"))

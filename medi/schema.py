@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -113,8 +114,8 @@ class Counts:
         """Return self. Raises MediError where a row went missing without a reason."""
         if self.rows_in != self.rows_out + sum(self.dropped.values()):
             raise MediError(
-                f"{stage}: {self.rows_in} rows in, {self.rows_out} out, {sum(self.dropped.values())} dropped by reason: "
-                "the sums do not meet; this is a fault of medi, please report it"
+                f"{stage}: {self.rows_in} rows in, {self.rows_out} out, {sum(self.dropped.values())} dropped by "
+                "reason: the sums do not meet; this is a fault of medi, please report it"
             )
         return self
 
@@ -146,8 +147,9 @@ def text_id(text: str) -> str:
 
 def row_id(source: str, task: str, query: str, positive: str | None, output: str | None = None) -> str:
     """Return `<source>/` and 16 hex digits of the SHA-256 over the JSON array [task, query, positive, output]."""
-    canonical = json.dumps([task, query, positive, output], ensure_ascii=False, separators=(",", ":"))
-    return f"{source}/{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
+    # The bytes that json.dumps gives without blanks and ASCII escapes, in a tenth of its time.
+    canonical = orjson.dumps([task, query, positive, output])
+    return f"{source}/{hashlib.sha256(canonical).hexdigest()[:16]}"
 
 
 def table_of(rows: Iterable[dict[str, object]], schema: pa.Schema) -> pa.Table:
@@ -170,23 +172,31 @@ def digest_table(table: pa.Table) -> str:
     hasher = hashlib.sha256()
     for name, column in zip(table.column_names, table.columns, strict=True):
         hasher.update(f"{name}:{column.type}:{len(column)};".encode())
-        for chunk in [column.combine_chunks()]:
-            _hash_array(hasher, chunk.combine_chunks() if isinstance(chunk, pa.ChunkedArray) else chunk)
+        _hash_values(hasher, column.chunks, column.type)
     return hasher.hexdigest()
 
 
-def _hash_array(hasher: "hashlib._Hash", array: pa.Array) -> None:
-    """Feed values to the hasher: the null mask, then lengths and items of lists and strings, or plain numbers."""
-    hasher.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
-    if pa.types.is_list(array.type):
-        lengths = pc.fill_null(pc.list_value_length(array), 0)
-        hasher.update(lengths.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-        _hash_array(hasher, array.flatten())
-    elif pa.types.is_string(array.type):
-        filled = pc.fill_null(array, "").cast(pa.large_binary())
-        hasher.update(pc.binary_length(filled).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-        offsets = np.frombuffer(filled.buffers()[1], dtype="<i8")[filled.offset : filled.offset + len(filled) + 1]
-        if len(filled) and filled.buffers()[2] is not None:
-            hasher.update(memoryview(filled.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
+def _hash_values(hasher: "hashlib._Hash", chunks: list[pa.Array], kind: pa.DataType) -> None:
+    """Feed the values of one column: which are null, then lengths and items of lists and strings, or plain numbers."""
+    for chunk in chunks:
+        hasher.update(chunk.is_null().to_numpy(zero_copy_only=False).tobytes())
+    if pa.types.is_list(kind):
+        for chunk in chunks:
+            hasher.update(_numbers(pc.list_value_length(chunk), "<i8"))
+        _hash_values(hasher, [chunk.flatten() for chunk in chunks], kind.value_type)
+    elif pa.types.is_string(kind):
+        filled = [pc.fill_null(chunk, "").cast(pa.large_binary()) for chunk in chunks]
+        for chunk in filled:
+            hasher.update(_numbers(pc.binary_length(chunk), "<i8"))
+        for chunk in filled:
+            offsets = np.frombuffer(chunk.buffers()[1], dtype="<i8")[chunk.offset : chunk.offset + len(chunk) + 1]
+            if len(chunk) and chunk.buffers()[2] is not None:
+                hasher.update(memoryview(chunk.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
     else:
-        hasher.update(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).tobytes())
+        for chunk in chunks:
+            hasher.update(_numbers(chunk, chunk.type.to_pandas_dtype()))
+
+
+def _numbers(array: pa.Array, dtype: str) -> bytes:
+    """Return the bytes of an array of numbers, null as 0."""
+    return pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(dtype).tobytes()
