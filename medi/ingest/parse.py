@@ -12,6 +12,8 @@ import orjson
 from medi.source import Bad, Json
 
 _KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
+# orjson makes a float of an integer beyond 64 bits.
+_LONG_NUMBER = re.compile(rb"\d{19}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -21,6 +23,8 @@ def parse(line: bytes) -> tuple[Json, set[str]]:
     Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, or has a key twice in one object.
     """
     try:
+        if _LONG_NUMBER.search(line):
+            return _parse_slowly(line)
         value = orjson.loads(line)
         # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
         if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):

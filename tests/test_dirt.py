@@ -1,0 +1,201 @@
+"""Dirty lines, from bytes on disk to counts: what is mended, dropped or bad, and that bad stops a source."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medi.errors import MediError
+from medi.ingest import IngestParams, ingest
+from medi.ingest.parse import parse
+from medi.read import raw_batches
+from medi.schema import Counts
+from medi.source import Bad
+from medi.sources import by_name
+from tests.raw_lines import pool
+
+GOOD = b'["a","b"]\n'
+
+
+def from_file(path: Path, content: bytes, params: IngestParams | None = None) -> tuple[list[dict], Counts]:
+    path.write_bytes(content)
+    source = by_name("gooaq_pairs")
+    table, counts = ingest(
+        params or IngestParams(100), source, source.variants[0], lambda: raw_batches([(path, path.name)])
+    )
+    return table.to_pylist(), counts
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", r"not JSON \(Expecting property name enclosed in double quotes at character 1\)"),
+        (b"", r"not JSON \(Expecting value at character 0\)"),
+        (b'["a","b"] x', r"not JSON \(Extra data at character 10\)"),
+        (b'["a", NaN]', r"not JSON \(NaN is no number\)"),
+        (b'["a", -Infinity]', r"not JSON \(-Infinity is no number\)"),
+        (b'["\xff"]', r"not UTF-8 \(byte 2 of the line\)"),
+        (b'{"a":1,"b":{"c":1,"c":1}}', "the key 'c' stands twice in one object"),
+        (b'{"a":1,"\\u0061":2}', "the key 'a' stands twice in one object"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"[" * 2_000 + b"]" * 2_000, "nested too deep"),
+        (b"[" + b"9" * 5_000 + b"]", r"not JSON \(Exceeds the limit"),
+        (b'{"a":\x001}', "not JSON"),
+    ],
+)
+def test_what_json_forbids_is_bad(line: bytes, reason: str) -> None:
+    with pytest.raises(Bad, match=reason):
+        parse(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "mends"),
+    [
+        (b'["\\ud800x", "\\ud83d\\ude00"]', ["\ufffdx", "\U0001f600"], {"lone_surrogate"}),
+        (b'{"k\\udc00": {"a": ["\\udfff"]}}', {"k\ufffd": {"a": ["\ufffd"]}}, {"lone_surrogate"}),
+        (b'["\xed\xa0\x80"]', ["\ufffd"], {"lone_surrogate"}),
+        (b'{"a" : "\\":", "b" :\t{"a": 1}}', {"a": '":', "b": {"a": 1}}, set()),
+        (b"[12345678901234567890123]", [12345678901234567890123], set()),
+    ],
+)
+def test_what_can_be_mended_is(line: bytes, value: object, mends: set[str]) -> None:
+    assert parse(line) == (value, mends)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.booleans())
+def test_every_json_value_is_read_as_it_is(value: object, ascii_only: bool) -> None:
+    assert parse(json.dumps(value, ensure_ascii=ascii_only).encode()) == (value, set())
+
+
+@pytest.mark.parametrize(
+    ("origin", "record", "texts", "mends"),
+    [
+        ("gooaq_pairs", [5, "b"], ("5", "b"), {"number_as_text": 1}),
+        ("gooaq_pairs", ["a", 5.0], ("a", "5.0"), {"number_as_text": 1}),
+        ("gooaq_pairs", ["a", True], ("a", "true"), {"number_as_text": 1}),
+        ("amazon-qa", {"query": "Is tea hot?", "pos": "yes"}, ("Is tea hot?", "yes"), {"text_for_list": 1}),
+        ("amazon-qa", {"query": "a", "pos": [None, 1]}, ("a", "1"), {"number_as_text": 1}),
+        ("amazon-qa", {"Query": "a", "POS": ["b"]}, ("a", "b"), {"coerced_keys": 1}),
+        ("pubmed:files", {"question": "a", "contexts": ["b", "c"]}, ("a", "b c"), {"coerced_keys": 1}),
+    ],
+)
+def test_mended_rows_are_kept_and_counted_and_bad_when_strict(
+    origin: str, record: object, texts: tuple[str, str], mends: dict[str, int]
+) -> None:
+    rows, counts = pool([record], origin=origin)
+    assert [(row["query"], row["positive"]) for row in rows] == [texts]
+    assert counts.mended == mends
+    with pytest.raises(
+        MediError, match=rf"raw.jsonl:1 .*needs mending \({next(iter(mends))}\), which --strict forbids"
+    ):
+        pool([record], IngestParams(10, strict=True), origin)
+
+
+@pytest.mark.parametrize(
+    ("origin", "record", "reason"),
+    [
+        ("gooaq_pairs", ["a", " \t\u200b\u00ad "], "empty_text"),
+        ("gooaq_pairs", ["", "b"], "empty_text"),
+        ("gooaq_pairs", [None, "b"], "null"),
+        ("gooaq_pairs", ["The film was great", "The  film was\ngreat "], "identity_pair"),
+        ("WikiAnswers", {"set": ["a"]}, "set_of_one"),
+        ("WikiAnswers", {"set": []}, "set_of_one"),
+        ("amazon-qa", {"query": "a", "pos": [None]}, "null"),
+        ("amazon-qa", {"query": "a", "pos": []}, "empty_text"),
+        ("NQ", {"question": "a", "positive_ctxs": [], "hard_negative_ctxs": []}, "no_positive"),
+        ("medmcqa", {"question": "a", "exp": None}, "no_explanation"),
+        ("hotpotqa:kilt", {"input": "a", "output": [{"answer": "x"}]}, "no_provenance"),
+        ("triviaqa:kilt", {"id": "a", "output": []}, "no_input"),
+    ],
+)
+def test_dropped_rows_are_counted_by_reason(origin: str, record: object, reason: str) -> None:
+    rows, counts = pool([record], origin=origin)
+    assert (rows, counts.dropped, counts.rows_in) == ([], {reason: 1}, 1)
+
+
+def test_a_line_of_another_shape_than_declared_fails_with_file_line_and_byte(tmp_path: Path) -> None:
+    content = GOOD + b'["c","d","e"]\n' + GOOD
+    with pytest.raises(
+        MediError, match=r"x.jsonl:2 \(byte 10\): expected an array of 2, found an array of 3; 1 bad of 3"
+    ):
+        from_file(tmp_path / "x.jsonl", content)
+    rows, counts = from_file(tmp_path / "x.jsonl", content, IngestParams(100, max_bad_rows=1))
+    assert len(rows) == 1 and counts.dropped == {"bad": 1, "duplicate": 1}
+    assert counts.facts["quarantine"] == [
+        {"origin": "x.jsonl:2", "offset": 10, "reason": "expected an array of 2, found an array of 3"}
+    ]
+
+
+def many(first: bytes = GOOD) -> bytes:
+    return first + b"".join(b'["q%d","p%d"]\n' % (i, i) for i in range(500))
+
+
+def test_the_first_line_of_a_file_is_always_parsed(tmp_path: Path) -> None:
+    with pytest.raises(MediError, match=r"x:1 \(byte 0\): expected an array of 2"):
+        from_file(tmp_path / "x", many(b'{"query":"a","pos":["b"]}\n'), IngestParams(5))
+
+
+def test_other_lines_are_parsed_when_drawn_or_when_all_are_checked(tmp_path: Path) -> None:
+    content = many() + b"not json\n"
+    rows, counts = from_file(tmp_path / "x", content, IngestParams(5))
+    assert len(rows) == 6 and "bad" not in counts.dropped
+    with pytest.raises(MediError, match=r"x:502 .*not JSON.*; 1 bad of 7 records"):
+        from_file(tmp_path / "x", content, IngestParams(5, check_all_lines=True))
+    again, checked = from_file(tmp_path / "x", content, IngestParams(5, check_all_lines=True, max_bad_rows=1))
+    assert again == rows and checked.dropped["bad"] == 1 and checked.rows_in == counts.rows_in + 1
+
+
+def test_a_drawn_bad_line_is_counted_once_when_all_are_checked(tmp_path: Path) -> None:
+    params = IngestParams(1_000, check_all_lines=True, max_bad_rows=2)
+    _, counts = from_file(tmp_path / "x", b"bad\nbad\n" + GOOD, params)
+    assert (counts.rows_in, counts.dropped) == (3, {"bad": 2})
+
+
+def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp_path: Path) -> None:
+    content = gzip.compress(many(), mtime=0)[:-8]
+    with pytest.raises(MediError, match=r"x.gz: the gz is cut: it ends after [\d,]+ bytes .*; 1 bad of 502 records"):
+        from_file(tmp_path / "x.gz", content, IngestParams(1_000))
+    rows, counts = from_file(tmp_path / "x.gz", content, IngestParams(1_000, max_bad_rows=1))
+    assert len(rows) == 501 and counts.dropped == {"bad": 1}
+    assert "the gz is cut" in counts.facts["quarantine"][0]["reason"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"<html>", b"\n\n"])
+def test_a_file_without_data_fails_its_source(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(MediError, match="^gooaq_pairs: x.gz: (the file|a Git-LFS pointer|an HTML page)"):
+        from_file(tmp_path / "x.gz", content)
+
+
+def test_mends_of_the_file_are_counted_and_bad_when_strict(tmp_path: Path) -> None:
+    content = b'\xef\xbb\xbf["a","b"]\r\n\r\n["c","d"]'
+    rows, counts = from_file(tmp_path / "x", content)
+    assert {(row["query"], row["positive"], row["origin"]) for row in rows} == {("a", "b", "x:1"), ("c", "d", "x:3")}
+    assert counts.mended == {"bom": 1, "crlf": 2, "blank_line": 1, "no_final_newline": 1}
+    with pytest.raises(MediError, match="1 x bom, which --strict forbids; 4 bad"):
+        from_file(tmp_path / "x", content, IngestParams(10, strict=True))
+
+
+def test_bom_and_line_ends_change_neither_rows_nor_ranks(tmp_path: Path) -> None:
+    clean, _ = from_file(tmp_path / "x", many())
+    dirty, _ = from_file(tmp_path / "x", b"\xef\xbb\xbf" + many().replace(b"\n", b"\r\n"))
+    assert dirty == clean
+
+
+def test_a_duplicate_key_inside_an_array_file_is_bad(tmp_path: Path) -> None:
+    path = tmp_path / "nq-train.json"
+    path.write_bytes(b'[{"question": "a", "positive_ctxs": [{"title": "t", "title": "u", "text": "x"}]}]')
+    source = by_name("NQ")
+    with pytest.raises(MediError, match="nq-train.json#0: the key 'title' stands twice in one object"):
+        ingest(IngestParams(1), source, source.variants[0], lambda: raw_batches([(path, path.name)]))

@@ -1,0 +1,351 @@
+"""A Super-NI task file becomes rows whatever its shape, and its kind is decided by evidence; the real 134 by eye."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medi.errors import MediError
+from medi.ingest import IngestParams, ingest_task
+from medi.ingest.choices import choice_text, symbol_of
+from medi.ingest.verdict import judge, normal
+from medi.read import read_whole, super_ni_tasks
+from medi.schema import ROWS, Counts, row_id
+from tests.raw_lines import rows_of_bytes, rows_of_task, task
+
+NAME = "task9001_odd.name-x"
+
+
+def instance(text: str, *outputs: object, **fields: object) -> dict[str, object]:
+    return {"input": text, "output": list(outputs), **fields}
+
+
+def labelled(count: int, labels: tuple[str, ...] = ("Yes", "No.")) -> list[object]:
+    return [instance(f"is {i} odd?", labels[i % len(labels)], id=f"task9001-{i:02}") for i in range(count)]
+
+
+def test_a_row_is_what_its_instance_says() -> None:
+    rows, _ = rows_of_task([instance("lamp#desk", "A lamp lit.", "The lamp was on.", id="t-1"), instance("tree", "B")])
+    assert list(rows[0]) == ROWS.names
+    by_query = {row["query"]: row for row in rows}
+    row = by_query["lamp#desk"]
+    assert row["id"] == row_id("super_ni", NAME, "lamp#desk", None, "A lamp lit.")
+    assert (row["task"], row["positive"], row["label"]) == (NAME, None, None)
+    assert (row["output"], row["references"]) == ("A lamp lit.", ["A lamp lit.", "The lamp was on."])
+    assert row["origin"] == f"super_ni/tasks/{NAME}.json#t-1"
+    assert by_query["tree"]["origin"] == f"super_ni/tasks/{NAME}.json#1"
+
+
+def test_one_instance_with_several_references_is_one_row() -> None:
+    rows, counts = rows_of_task([instance("lamp#desk#night", "A lamp lit the desk.", "At night it was on.")])
+    assert [row["references"] for row in rows] == [["A lamp lit the desk.", "At night it was on."]]
+    assert "skipped" not in counts.facts
+
+
+def test_equal_inputs_are_merged_in_the_order_of_their_references() -> None:
+    instances = [instance("lamp  desk", "B", "a"), instance("lamp desk ", "A", "B "), instance("tree", "C")]
+    rows, counts = rows_of_task(instances)
+    merged = {row["output"]: row for row in rows}
+    assert set(merged) == {"A", "C"}
+    assert merged["A"]["query"] == "lamp desk " and merged["A"]["references"] == ["A", "B ", "a"]
+    assert merged["A"]["origin"].endswith("#0")
+    assert (counts.rows_in, counts.dropped, counts.facts["merged_inputs"]) == (3, {"duplicate_input": 1}, 1)
+
+
+def test_the_order_of_instances_does_not_matter() -> None:
+    rng = random.Random(0)
+    instances = [
+        instance(f"q{' ' * rng.randint(1, 2)}{rng.randint(0, 30)}", f"x{rng.randint(0, 9)}", id=f"t-{i}")
+        for i in range(90)
+    ]
+    rows, counts = rows_of_task(instances)
+    for _ in range(5):
+        rng.shuffle(instances)
+        again, recounted = rows_of_task(instances)
+        assert again == rows and recounted.to_json() == counts.to_json()
+
+
+def test_label_tasks_have_normal_labels_and_outputs_as_found() -> None:
+    rows, counts = rows_of_task(labelled(40, ("Yes", "No.", " no")))
+    assert counts.facts["kind"] == "label"
+    assert {(row["output"], row["label"]) for row in rows} == {("Yes", "yes"), ("No.", "no"), (" no", "no")}
+
+
+def test_an_input_with_two_labels_is_left_out() -> None:
+    extra = [
+        instance("is 3 odd?", "Yes"),
+        instance("is 3  odd?", "no"),
+        instance("both?", "yes", "no"),
+        instance("x", "no", "No."),
+    ]
+    rows, counts = rows_of_task([*labelled(40), *extra])
+    assert not {"is 3 odd?", "is 3  odd?", "both?"} & {row["query"] for row in rows}
+    assert counts.dropped == {"conflicting_labels": 4} and len(rows) == 40
+
+
+def test_a_task_of_one_class_is_skipped() -> None:
+    rows, counts = rows_of_task([instance(f"q{i}", "Yes" if i % 2 else "yes.") for i in range(30)])
+    assert rows == []
+    assert (counts.rows_in, counts.rows_out, counts.dropped) == (30, 0, {"single_class": 30})
+    assert counts.facts["skipped"] == "single_class"
+
+
+def test_a_task_that_has_one_class_left_is_skipped() -> None:
+    rows, counts = rows_of_task([*labelled(30, ("Yes",)), instance("is 1 odd?", "No")])
+    assert rows == [] and counts.facts["skipped"] == "single_class"
+    assert counts.dropped == {"conflicting_labels": 2, "single_class": 29}
+
+
+@pytest.mark.parametrize("definition", ["Do X.", ["Do X."], ["Do X.", "Do it another way."]])
+def test_a_definition_is_a_text_or_a_list(definition: object) -> None:
+    _, counts = rows_of_task([instance("a", "b")], Definition=definition, Input_language="English")
+    assert counts.facts["definition"] == "Do X." and not counts.mended
+
+
+@pytest.mark.parametrize("key", ["Definition", "Input_language", "Output_language", "Instruction_language"])
+@pytest.mark.parametrize("value", [[], "", [" "], None, "absent"])
+def test_a_missing_definition_or_language_names_file_and_key(key: str, value: object) -> None:
+    record = task([instance("a", "b")])
+    record[key] = value
+    if value == "absent":
+        del record[key]
+    with pytest.raises(MediError, match=f"^super_ni/tasks/{NAME}.json: the key '{key}' is missing or empty"):
+        rows_of_bytes(json.dumps(record).encode())
+
+
+def test_keys_in_lower_case_are_accepted_and_counted() -> None:
+    record = task([{"Input": "a", "output": ["b"]}])
+    record["input_language"] = record.pop("Input_language")
+    rows, counts = rows_of_bytes(json.dumps(record).encode())
+    assert [row["query"] for row in rows] == ["a"] and counts.mended == {"coerced_keys": 2}
+
+
+@pytest.mark.parametrize(
+    ("field", "language", "skipped"),
+    [
+        ("Input_language", ["Spanish"], "language Input_language Spanish"),
+        ("Output_language", "French", "language Output_language French"),
+        ("Instruction_language", ["English", "German"], "language Instruction_language German"),
+    ],
+)
+def test_another_language_is_skipped_by_name(field: str, language: object, skipped: str) -> None:
+    rows, counts = rows_of_task([instance("a", "b"), instance("c", "d")], **{field: language})
+    assert (rows, counts.facts["skipped"], counts.dropped) == ([], skipped, {"other_language": 2})
+    assert counts.facts["definition"] == "Do X."
+
+
+@pytest.mark.parametrize(
+    ("output", "references", "mends"),
+    [
+        ("yes", ["yes"], {"text_for_list": 1}),
+        ([5], ["5"], {"number_as_text": 1}),
+        ([5.0], ["5.0"], {"number_as_text": 1}),
+        ([True, None, ""], ["true"], {"number_as_text": 1}),
+        (["caf\udc00"], ["caf\ufffd"], {"lone_surrogate": 1}),
+    ],
+)
+def test_outputs_are_mended_to_texts(output: object, references: list[str], mends: dict[str, int]) -> None:
+    rows, counts = rows_of_task([{"input": "q", "output": output}])
+    assert [row["references"] for row in rows] == [references] and counts.mended == mends
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"input": "q", "output": [["a"]]}, r"output\[0\] is an array of 1 where a text belongs"),
+        ({"input": "q"}, "the key 'output' is missing"),
+        ({"input": ["q"], "output": ["a"]}, "input is an array of 1"),
+        ("q", "expected an object with the key 'input', found a text"),
+    ],
+)
+def test_a_bad_instance_fails_the_task_unless_it_is_allowed(broken: object, reason: str) -> None:
+    instances = [instance("a", "b"), broken]
+    with pytest.raises(MediError, match=rf"{NAME}.json#1: {reason}.*; 1 bad of 2 records"):
+        rows_of_task(instances)
+    rows, counts = rows_of_task(instances, IngestParams(600, max_bad_rows=1))
+    assert [row["query"] for row in rows] == ["a"] and counts.dropped == {"bad": 1}
+
+
+@pytest.mark.parametrize("output", ["yes", [5], [True]])
+def test_strict_makes_mended_instances_bad(output: object) -> None:
+    with pytest.raises(MediError, match="#0: needs mending .*, which --strict forbids"):
+        rows_of_task([{"input": "q", "output": output}], IngestParams(600, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (instance("q", None), "null"),
+        (instance("q", ""), "empty_text"),
+        (instance("q"), "empty_text"),
+        (instance(" \u200b", "a"), "empty_text"),
+        ({"input": None, "output": ["a"]}, "null"),
+    ],
+)
+def test_instances_without_text_are_dropped(bad: object, reason: str) -> None:
+    rows, counts = rows_of_task([instance("a", "b"), bad])
+    assert len(rows) == 1 and counts.dropped == {reason: 1}
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "expected an object with the key 'Instances', found an array of 0"),
+        (b'{"Instances": {}}', "'Instances' is no array"),
+        (b'{"Instances": [], "Instances": []}', "the key 'Instances' stands twice"),
+    ],
+)
+def test_a_file_that_is_no_task_is_named(raw: bytes, reason: str) -> None:
+    with pytest.raises(MediError, match=f"{NAME}.json is no Super-NI task: {reason}"):
+        rows_of_bytes(raw)
+
+
+def test_a_bom_is_mended_and_metadata_may_be_text_or_list() -> None:
+    record = task([instance("a", "b")], Categories="Title Generation", **{"Instance License": ["MIT", "CC0"]})
+    _, counts = rows_of_bytes(b"\xef\xbb\xbf" + json.dumps(record).encode())
+    assert counts.mended == {"bom": 1}
+    assert (counts.facts["categories"], counts.facts["licence"]) == (["Title Generation"], "MIT, CC0")
+    assert rows_of_task([instance("a", "b")])[1].facts["licence"] == "Unknown"
+
+
+def test_the_locale_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "task1_x.json"
+    path.write_text(json.dumps(task([instance("café – 100 °C", "œuf")]), ensure_ascii=False), encoding="utf-8")
+    code = (
+        "import sys, pathlib; from medi.ingest import *; from medi.read import *; from medi.schema import digest_table;"
+        "p = pathlib.Path(sys.argv[1]); t, _ = ingest_task(IngestParams(600), p.name, read_whole(p));"
+        "print(digest_table(t), ascii(t['query'][0].as_py()))"
+    )
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code, path], env={**here, **locale}, capture_output=True, check=True
+        ).stdout
+        for locale in ({"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"})
+    }
+    assert len(seen) == 1 and ascii("café – 100 °C").encode() in seen.pop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "symbol"),
+    [
+        ("A", "a"),
+        ("(b)", "b"),
+        ("2.", "2"),
+        ("Response 2", "2"),
+        ("option C", "c"),
+        ("12", "12"),
+        ("no", ""),
+        ("A man", ""),
+        ("", ""),
+    ],
+)
+def test_answers_that_name_a_choice_are_told_from_others(answer: str, symbol: str) -> None:
+    assert symbol_of(answer) == symbol
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol", "choice"),
+    [
+        ("Where?\n(A)bank (B)library (C)department store", "c", "department store"),
+        ("Where?\n(A)bank (B)library (C)department store", "a", "bank"),
+        ("Choices:  1. Guns and swords.  2. Nobody. 3. It cost 2. 50.", "3", "It cost 2. 50."),
+        ("Sentence 1: Nancy ran. Sentence 2: She won. Choices: a. Baby weight. b. The Sad Book.", "b", "The Sad Book."),
+        ("He fell. (A) He was hit. (B) He sang., Question: cause", "b", "He sang."),
+        ("text <sep>, Pronoun: he <sep>, A: God <sep>, B: Russell", "a", "God"),
+        ("Prompt: x \n Response 1: Yeah: with 2 dogs. \n Response 2: Oh.", "1", "Yeah: with 2 dogs."),
+        ("It broke.\n(1)I ran.(2)I read.", "2", "I read."),
+        ("Options: Option A: tea Option B: milk\nContext: B: no", "b", "milk"),
+        ("Q\nA) one\nB) two\nC) three\n\nPassage: long text", "c", "three"),
+        ("John A. Smith met B. Jones (A) yes (B) no", "a", "yes"),
+        ("there is no list", "a", ""),
+        ("(A) only one", "a", ""),
+        ("(A) x (B) y", "c", ""),
+    ],
+)
+def test_a_choice_is_found_by_its_marker(text: str, symbol: str, choice: str) -> None:
+    assert choice_text(text, symbol, "1" if symbol.isdigit() else "a") == choice
+
+
+def choices(count: int, unresolved: int = 0) -> list[object]:
+    found = [instance(f"{i}? (A) left {i} (B) right {i}", "AB"[i % 2]) for i in range(count - unresolved)]
+    return [*found, *(instance(f"none {i}", "A") for i in range(unresolved))]
+
+
+def test_choices_become_their_texts() -> None:
+    rows, counts = rows_of_task([*choices(18), instance("neither? (A) x (B) y", "Neither")])
+    assert counts.facts["kind"] == "text"
+    assert {(row["output"], row["label"]) for row in rows} == {
+        *((f"{'left' if i % 2 == 0 else 'right'} {i}", None) for i in range(18)),
+        ("Neither", None),
+    }
+    evidence = counts.facts["evidence"]
+    assert isinstance(evidence, dict) and (evidence["choices"], evidence["choices_resolved_share"]) == (18, 1.0)
+
+
+def test_a_few_unresolved_choices_are_dropped_and_many_skip_the_task() -> None:
+    rows, counts = rows_of_task(choices(20, unresolved=2))
+    assert len(rows) == 18 and counts.dropped == {"choice_unresolved": 2}
+    rows, counts = rows_of_task(choices(20, unresolved=3))
+    assert rows == [] and counts.dropped == {"choice_unresolved": 20}
+    assert counts.facts["skipped"] == "choices resolved in 85% of instances"
+
+
+def test_choices_that_are_always_the_same_are_labels() -> None:
+    rows, counts = rows_of_task([instance(f"{i}? (A) Yes (B) No", "AB"[i % 2]) for i in range(30)])
+    assert counts.facts["kind"] == "label" and {row["label"] for row in rows} == {"yes", "no"}
+
+
+def test_letters_and_digits_that_stand_nowhere_in_the_input_are_labels() -> None:
+    rows, counts = rows_of_task([instance(f"Sentence 1: {i}. Sentence 2: b.", "01"[i % 2]) for i in range(40)])
+    assert counts.facts["kind"] == "label" and {row["label"] for row in rows} == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "definition", "kind", "rule"),
+    [
+        (["Yes", "no."] * 20, "Is it?", "label", "small_label_set"),
+        ([f"l{i % 20}" for i in range(100)], "", "label", "small_label_set"),
+        ([f"l{i % 21}" for i in range(210)], "", "text", "none"),
+        ([f"l{i % 20}" for i in range(99)], "", "text", "none"),
+        ([f"L_{i % 40}" for i in range(90)], " ".join(f"'L_{i}'," for i in range(40)), "label", "labels_in_definition"),
+        ([f"l{i}" for i in range(40)], " ".join(f"l{i}" for i in range(40)), "text", "none"),
+        (["a", "he"] * 2, "a task for the patient", "text", "none"),
+    ],
+)
+def test_the_kind_is_decided_by_rule(outputs: list[str], definition: str, kind: str, rule: str) -> None:
+    found, evidence = judge(outputs, definition)
+    assert (found, evidence["rule"]) == (kind, rule)
+    assert evidence["instances"] == len(outputs) and evidence["distinct_outputs"] == len(set(map(normal, outputs)))
+
+
+# By eye: answers from a closed set are labels (bard's 11 to 17 answers too), choices and free answers are texts.
+LABEL = """020 050 1152 1154 1155 1157 1158 1159 133 1344 1385 1386 1387 1388 1390 1394 1439 1442 1516 1529 1531 1533
+1534 1554 1612 1615 1624 1640 1687 190 199 226 232 233 242 290 349 363 391 392 520 623 640 641 642 738 828 875 879 880
+890 892 893 935 936 937 970""".split()
+CHOICE = "073 1391 1393 200 201 202 220 329 362 827".split()
+
+
+def test_the_134_real_tasks_are_judged_as_a_person_would(shared_raw: Path) -> None:
+    kinds: dict[str, str] = {}
+    resolved: dict[str, object] = {}
+    counted: dict[str, Counts] = {}
+    for path in super_ni_tasks(shared_raw):
+        number = path.name.removeprefix("task").split("_")[0]
+        table, counts = ingest_task(IngestParams(600), f"super_ni/tasks/{path.name}", read_whole(path))
+        kinds[number], counted[number] = str(counts.facts["kind"]), counts
+        evidence = counts.facts["evidence"]
+        assert isinstance(evidence, dict) and "skipped" not in counts.facts and len(table) == counts.rows_out >= 26
+        if "choices" in evidence:
+            resolved[number] = evidence["choices_resolved_share"]
+    assert len(kinds) == 134
+    assert sorted(number for number, kind in kinds.items() if kind == "label") == sorted(LABEL)
+    assert resolved == dict.fromkeys(CHOICE, 1.0) and all(kinds[number] == "text" for number in CHOICE)
+    assert {number: counts.dropped for number, counts in counted.items() if counts.dropped} == {
+        "511": {"empty_text": 1}
+    }
