@@ -19,10 +19,11 @@ from medi.store import remove_orphans
 from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
+from pipelines.build.fetching import located, obtain, show_plan
 from pipelines.build.prefect_home import settle, task_runner
 from pipelines.build.steps import Missing, encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
 from pipelines.build.summary import show_result
-from pipelines.build.units import Group, Plan, obtain, plan_groups
+from pipelines.build.units import Group, Plan, plan_groups
 from pipelines.presets import Settings, resolve
 
 Json = None | bool | int | float | str | list[str] | dict[str, str]
@@ -91,9 +92,12 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
     try:
         with reporter:
             plan = plan_groups(context)
+            plan = replace(plan, groups=tuple(located(context, group) for group in plan.groups))
             for name in plan.absent:
                 reporter.say(f"{name}: no file in {settings.raw}, left out")
             done = look(context, plan.groups)
+            if done is None:
+                show_plan(context, plan.groups, reporter)
             result = publish(context, done, {}) if done else _run(context, plan)
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result

@@ -103,11 +103,11 @@ def _source_group(context: Context, source: Source) -> list[Group]:
     found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
     if found is None:
         return []
-    unit = _unit(context, source, fetch.digested(found, context.manners.memo))
+    unit = unit_of(context, source, fetch.digested(found, context.manners.memo))
     return [Group(source.name, source.name, (unit,))]
 
 
-def _unit(context: Context, source: Source, found: Found) -> Unit:
+def unit_of(context: Context, source: Source, found: Found) -> Unit:
     """Return the unit of an embedding set with these files."""
     quota_rows = quota_of(source.quota_rows, context.settings.scale)
     return Unit(source.name, source.name, found.variant.name, quota_rows, found.files, found.pages)
@@ -157,19 +157,3 @@ def _parts(items: list[_Item]) -> list[list[_Item]]:
 def _numbered(groups: list[Group]) -> list[Group]:
     """Return the groups with the names `super_ni-1`, `super_ni-2`, ..."""
     return [replace(group, name=f"{SUPER_NI}-{number}") for number, group in enumerate(groups, 1)]
-
-
-def obtain(context: Context, group: Group) -> Group:
-    """Return the group with its files here, downloaded where they are not.
-
-    Raises:
-        MediError: a file cannot be had; the message says what to fetch and where to put it.
-    """
-    if group.units:
-        return group
-    if group.task_names:
-        return replace(group, units=task_units(context, fetch.fetch_tasks(group.task_names, context.manners)))
-    source = by_name(group.source)
-    name = context.settings.variants.get(group.source)
-    found = fetch.obtain(source, name, context.manners)
-    return replace(group, units=(_unit(context, source, found),))
