@@ -218,6 +218,22 @@ def test_a_dpr_record_gives_four_hard_negatives_and_untitled_text_as_it_is() -> 
     assert fields == Fields("q", "p", (), ("T 0", "T 1", "T 2", "T 3"))
 
 
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [
+        ({"query": "q", "pos": "p", "neg": "n", "idx": 1}, Fields("q", "p", (), ("n",))),
+        ({"query": "q", "pos": ["p", "o"], "neg": ["n", "m"]}, Fields("q", "p", ("o",), ("n", "m"))),
+        ({"query": "q", "pos": "p", "neg": None}, Fields("q", "p")),
+        ({"query": "q", "pos": "p"}, Fields("q", "p")),
+    ],
+)
+def test_columns_are_texts_or_lists(record: dict, fields: Fields) -> None:
+    read = by_name("wow").variant("multi_train").read
+    assert read(record) == fields
+    with pytest.raises(Bad, match="the key 'query' is missing"):
+        read({"pos": "p"})
+
+
 def test_kilt_keeps_a_relation_as_it_is_and_each_place_once() -> None:
     provenance = {"wikipedia_id": 5, "start_paragraph_id": 1, "start_character": 0}
     record = {"input": "USA-88 [SEP] launch", "output": [{"answer": "x"}, {"provenance": [provenance, provenance]}]}

@@ -6,7 +6,7 @@ a subset of a larger one's. Lines that are never drawn are never parsed.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from medi.ingest.draw import BadRow, Draw, Drawn, Line, draw
 from medi.ingest.parse import parse
 from medi.ingest.passages import passages_at
 from medi.schema import ROWS, Counts, row_id, table_of
-from medi.source import Bad, Drop, Fields, Page, RawBatch, Source, Variant, natural
+from medi.source import Bad, Drop, Fields, Page, Place, RawBatch, Source, Variant, natural
 
 Pages = Callable[[Collection[str]], Iterable[Page]]
 _QUARANTINE_ROWS = 1_000
@@ -69,13 +69,14 @@ def ingest(
     Raises MediError where more lines are bad than allowed, UsageError where the quota is below 1.
     """
     target_rows = pool_rows(params.quota_rows)
-    keep_rows = target_rows + target_rows // 4 + 64
+    # A few more than wanted, for lines that drop; many more where a second try would read the knowledge source again.
+    keep_rows = target_rows + (target_rows if variant.pages else target_rows // 4) + 64
     while True:
         how = Draw(
             keep_rows, params.take, params.seed, lambda raw: _fault(variant, raw, params), params.check_all_lines
         )
         drawn = draw(batches(), how)
-        pool = _fill(params, source, _outcomes(drawn.lines, variant, params, pages), drawn)
+        pool = _fill(params, _outcomes(drawn.lines, variant, params, pages), drawn)
         if drawn.complete or len(pool.rows) >= target_rows:
             break
         keep_rows *= 4
@@ -89,7 +90,7 @@ def _read(variant: Variant, raw: bytes, strict: bool) -> Fields:
     value, mends = parse(raw)
     fields = variant.read(value)
     if mends:
-        fields = Fields(**{**vars(fields), "mended": tuple(sorted(mends.union(fields.mended)))})
+        fields = replace(fields, mended=tuple(sorted(mends.union(fields.mended))))
     if strict and fields.mended:
         raise Bad(f"needs mending ({', '.join(fields.mended)}), which --strict forbids")
     return fields
@@ -122,7 +123,7 @@ def _outcomes(
         yield line, _with_passages(outcome, passages) if isinstance(outcome, Fields) else outcome
 
 
-def _with_passages(fields: Fields, passages: dict) -> Fields | Drop:
+def _with_passages(fields: Fields, passages: dict[Place, str]) -> Fields | Drop:
     if not fields.places:
         return fields
     first, *others = fields.places
@@ -132,9 +133,7 @@ def _with_passages(fields: Fields, passages: dict) -> Fields | Drop:
     return Fields(fields.query, passages[first], known, mended=fields.mended)
 
 
-def _fill(
-    params: IngestParams, source: Source, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn
-) -> _Pool:
+def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn) -> _Pool:
     """Take lines in their order until enough good rows stand."""
     pool, target_rows = _Pool(), pool_rows(params.quota_rows)
     for line, outcome in outcomes:
@@ -170,10 +169,12 @@ def _place(pool: _Pool, row: Row, line: Line, max_negatives: int) -> None:
 def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) -> None:
     """Complete the counts with the files' own faults and mends. Raises MediError where too much is bad."""
     counts = pool.counts
+    # Of the first lines, how many more were at hand is the reader's affair: a longer beginning gives the same counts.
+    lines_read = drawn.lines_read if params.take == "hash" else counts.rows_in
     elsewhere = [row for rank, row in drawn.checked if rank not in pool.ranks]
     if params.strict:
         elsewhere += [
-            BadRow(source_name, None, f"{n} x {mend}, which --strict forbids") for mend, n in drawn.mended.items()
+            BadRow("its files", None, f"{n} x {mend}, which --strict forbids") for mend, n in drawn.mended.items()
         ]
     for row in (*elsewhere, *drawn.faults):
         pool.bad.append(row)
@@ -182,7 +183,7 @@ def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) 
     counts.rows_out = len(pool.rows)
     counts.dropped = Counter({reason: n for reason, n in counts.dropped.items() if n})
     counts.mended.update(drawn.mended)
-    counts.facts |= {"lines_read": drawn.lines_read, "lines_drawn": counts.rows_in, **pool.facts}
+    counts.facts |= {"lines_read": lines_read, "lines_drawn": counts.rows_in, **pool.facts}
     quarantine(pool.bad, counts, params, source_name)
 
 

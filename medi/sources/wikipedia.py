@@ -4,7 +4,20 @@ MEDI most plausibly read DPR's training files (NQ) and those of KILT's multi-tas
 negatives; KILT's own rows name pages only, whose passages are looked up in the knowledge source.
 """
 
-from medi.source import Bad, Drop, Fields, File, Json, Place, Source, Variant, member, query_pairs, text_of, texts_of
+from medi.source import (
+    Bad,
+    Drop,
+    Fields,
+    File,
+    Json,
+    Place,
+    Source,
+    Variant,
+    member,
+    query_pairs,
+    query_triplets,
+    text_of,
+)
 from medi.sources.embedding_training_data import PAIR, hub_file
 
 _HARD_NEGATIVES = 4
@@ -66,15 +79,13 @@ def _passage(context: Json, mends: set[str]) -> str:
 
 def columns(record: Json) -> Fields:
     """Read a row of `query`, `pos` and, where there is one, `neg`, each a text or a list. Raises Bad."""
-    as_lists = dict(record) if isinstance(record, dict) else {}
-    for key in ("pos", "neg"):
-        if isinstance(as_lists.get(key), str):
-            as_lists[key] = [as_lists[key]]
-    negatives = as_lists.pop("neg", None)
-    fields = query_pairs(as_lists if isinstance(record, dict) else record)
-    mends = set(fields.mended)
-    found = [] if negatives is None else texts_of(negatives, "neg", mends)
-    return Fields(fields.query, fields.positive, fields.other_positives, tuple(found), tuple(sorted(mends)))
+    if not isinstance(record, dict):
+        return query_pairs(record)
+    row = {key: [value] if key in ("pos", "neg") and isinstance(value, str) else value for key, value in record.items()}
+    if row.get("neg") is not None:
+        return query_triplets(row)
+    row.pop("neg", None)
+    return query_pairs(row)
 
 
 def kilt_row(record: Json) -> Fields:
