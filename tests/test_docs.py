@@ -57,10 +57,12 @@ def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> No
     assert all(f"$({setting.partition('=')[0]})" in makefile for setting in settings)
 
 
-def test_python_commands_name_modules(repo_root: Path) -> None:
-    modules = [args[1] for args in lines_of("python")]
-    assert modules == ["pipelines.build"]
-    assert '__name__ == "__main__"' in (repo_root / "pipelines" / "build.py").read_text()
+@pytest.mark.parametrize("args", lines_of("python"), ids=" ".join)
+def test_python_commands_take_the_options_of_medi_build(args: list[str], repo_root: Path) -> None:
+    call = [sys.executable, *args, "--scale", "0"]
+    done = subprocess.run(call, cwd=repo_root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("medi: --scale 0.0: a quota of nothing")
 
 
 @pytest.fixture
