@@ -81,7 +81,11 @@ def columns(record: Json) -> Fields:
     """Read a row of `query`, `pos` and, where there is one, `neg`, each a text or a list. Raises Bad."""
     if not isinstance(record, dict):
         return query_pairs(record)
-    row = {key: [value] if key in ("pos", "neg") and isinstance(value, str) else value for key, value in record.items()}
+    row = dict(record)
+    for key in ("pos", "neg"):
+        value = row.get(key)
+        if isinstance(value, str):
+            row[key] = [value]
     if row.get("neg") is not None:
         return query_triplets(row)
     row.pop("neg", None)
