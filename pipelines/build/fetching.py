@@ -103,9 +103,8 @@ def _estimate(context: Context, group: Group) -> Estimate:
     settings = context.settings
     if group.source == SUPER_NI:
         tasks = len(group.task_names)
-        return Estimate(
-            group.name, "task files", tasks * quota_of(TASK_QUOTA_ROWS, settings.scale), tasks * _TASK_BYTES
-        )
+        rows = tasks * quota_of(TASK_QUOTA_ROWS, settings.scale)
+        return Estimate(group.name, "task files", rows, tasks * _TASK_BYTES)
     source = by_name(group.source)
     variant = source.variant(settings.variants[source.name]) if source.name in settings.variants else source.variants[0]
     sizes = {file.pattern: file.size_bytes for file in variant.files}

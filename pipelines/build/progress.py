@@ -69,7 +69,8 @@ class Reporter:
             self._live.stop()
             return
         for stage, state in self._stages.items():
-            self._say(stage, state, f"in {state.last_seconds - state.began_seconds:.0f} s")
+            if state.done:
+                self._say(stage, state, f"in {state.last_seconds - state.began_seconds:.0f} s")
 
     def expect(self, stage: str, steps: int) -> None:
         """Add `steps` to what a stage has to do."""

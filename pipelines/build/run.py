@@ -65,7 +65,8 @@ def run_step(kind: str, context: Context, group: Group) -> Step:
                 finish(context, unit)
             else:
                 lengths |= lengths_to_encode(context, unit)
-            progress.reporter().advance(kind, rows=rows.rows)
+            if kind != "embed":
+                progress.reporter().advance(kind, rows=rows.rows)
         except MediError as error:
             errors.append(str(error) if str(error).startswith(unit.name) else f"{unit.name}: {error}")
             failed.add(unit.name)
@@ -122,8 +123,9 @@ def _run(context: Context, plan: Plan) -> BuildResult:
 
 def expect(plan: Plan) -> None:
     """Tell the reporter what is to do; how much there is to embed is known later."""
-    for kind in ("ingest", "mine"):
-        progress.reporter().expect(kind, sum(max(1, len(g.units or g.task_names)) for g in plan.groups))
+    units = sum(max(1, len(group.units or group.task_names)) for group in plan.groups)
+    for kind, steps in (("ingest", units), ("embed", 0), ("mine", units)):
+        progress.reporter().expect(kind, steps)
 
 
 def conclude(

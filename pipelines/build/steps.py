@@ -177,7 +177,9 @@ CLUSTERED = "msmarco"
 def _clusters(context: Context, pairs: pa.Table) -> Clusters:
     """Return the cluster of each row and the domain word of each cluster: the override, else the nearest word."""
     words = list(context.instructions.vocabulary)
-    encode_texts(context, dict.fromkeys(words, 1))
+    lengths = dict.fromkeys(words, 1)
+    reporter().expect("embed", len(missing_texts(context, lengths)))
+    encode_texts(context, lengths)
     vectors = context.vectors.gather(id_numbers([text_id(text) for text in pairs["query"].to_pylist()]))
     of_row = cluster_queries(vectors, context.settings.seed)
     word_vectors = context.vectors.gather(id_numbers([text_id(word) for word in words]))
