@@ -130,6 +130,19 @@ def test_a_stopped_run_says_how_to_go_on(signal: str, code: int, name: str) -> N
     assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
 
 
+def test_params_are_printed_and_nothing_is_built(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny_encoder: Path
+) -> None:
+    places = ["--encoder", str(tiny_encoder), "--workspace", str(tmp_path)]
+    assert main(["build", "--show-params", "--scale", "0.5", "--workers", "7", *places]) == 0
+    printed, said = capsys.readouterr()
+    params = json.loads(printed)
+    assert (params["scale"], params["seed"], params["take"], params["profile"]) == (0.5, 0, "hash", "paper")
+    assert params["encoder"]["dtype"] == "float32"
+    assert said == "" and "workers" not in params
+    assert not (tmp_path / "medi").exists()
+
+
 def test_sources_for_a_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "embedding_training_data").mkdir()
     (tmp_path / "embedding_training_data" / "agnews.jsonl").write_text('["a","b"]\n')

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from medi import __version__
 from medi.schema import EXAMPLES
 from pipelines.cli.app import app
 
@@ -108,3 +109,8 @@ def test_the_glossary_is_in_order_and_every_path_of_the_tree_exists(repo_root: P
     tree = README.partition("## The tree\n\n```\n")[2].partition("```")[0]
     paths = re.findall(r"^( *)(\S+)", tree, flags=re.MULTILINE)
     assert [name for indent, name in paths if not (repo_root / ("medi" if indent else "") / name).exists()] == []
+
+
+def test_one_version_everywhere(repo_root: Path) -> None:
+    assert f"\nversion: {__version__}\n" in (repo_root / "CITATION.cff").read_text()
+    assert re.search(rf"^## {re.escape(__version__)}\b", (repo_root / "CHANGELOG.md").read_text(), flags=re.MULTILINE)

@@ -1,5 +1,6 @@
 """`medi build`: takes the options of a build to its Settings, runs it, and prints the folder of the release."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 from rich.console import Console
 
 from medi.errors import UsageError
-from pipelines.presets import resolve
+from pipelines.presets import Settings, resolve
 
 
 def build(
@@ -33,7 +34,7 @@ def build(
     max_bad_rows: Annotated[str | None, typer.Option(metavar="N|P%", help="Bad rows a source may have.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Mended rows are bad rows.")] = False,
     check_all_lines: Annotated[bool, typer.Option("--check-all-lines", help="Parse undrawn lines too.")] = False,
-    show_params: Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes.")] = False,
+    show_params: Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes, no build.")] = False,
 ) -> None:
     """Turn raw files into MEDI shards.
 
@@ -46,10 +47,20 @@ def build(
         max_bad_rows=max_bad_rows, strict=strict, check_all_lines=check_all_lines, show_params=show_params,
         debug=bool(context.find_root().params.get("debug")),
     )  # fmt: skip
+    if settings.show_params:
+        _print_params(settings)
+        return
     from pipelines.build import build as run
 
-    result = run(settings, Console(stderr=True))
-    print(result.out)
+    print(run(settings, Console(stderr=True)).out)
+
+
+def _print_params(settings: Settings) -> None:
+    """Print, as JSON, what decides the bytes of this build apart from the files it reads."""
+    from pipelines.build.contents import params_of
+    from pipelines.build.context import prepare
+
+    print(json.dumps(params_of(prepare(settings)), ensure_ascii=False, indent=1))
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
