@@ -11,6 +11,5 @@ VERSIONS = {
     "mine": 1,
     "audit": 1,
     "sample": 1,
-    "domains": 1,
     "instruct": 1,
 }

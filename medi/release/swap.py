@@ -26,7 +26,7 @@ def replacing(out: Path) -> Iterator[Path]:
     """
     out = Path(os.path.realpath(out))
     finish_swap(out)
-    _refuse_strangers(out)
+    refuse_strangers(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(out)
     new, lock = _new_folder(out)
@@ -70,7 +70,7 @@ def _old(out: Path) -> Path:
 
 def _swap(out: Path, new: Path) -> None:
     """Put `new` in the place of `out`. Nothing to replace (or an empty folder): one rename, no mark."""
-    _refuse_strangers(out)
+    refuse_strangers(out)
     if not is_ours(out):
         new.rename(out)
         return _sync(out.parent)
@@ -101,7 +101,8 @@ def _interrupted(out: Path) -> bool:
     return (out / _MARK).exists() or any((new / _MARK).exists() for new in _news(out))
 
 
-def _refuse_strangers(out: Path) -> None:
+def refuse_strangers(out: Path) -> None:
+    """Raise MediError where `out` holds something else than a release of ours, which must not be replaced."""
     if _old(out).exists():
         raise MediError(
             f"{_old(out)} stands in the way of a new {out.name}; move it away and run the same command again"

@@ -5,4 +5,4 @@ import sys
 from pipelines.cli.app import main
 
 sys.argv.insert(1, "build")
-main()
+sys.exit(main())

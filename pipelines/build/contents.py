@@ -82,7 +82,7 @@ def params_of(context: Context, done: Sequence[Finished] = ()) -> dict[str, obje
     tasks = [f.unit.name for f in done if f.unit.source == SUPER_NI]
     words = context.instructions
     params |= {
-        "encoder": context.spec.to_json(),
+        "encoder": context.encoder_params,
         "super_ni_tasks": {"choice": _choice(settings.super_ni_tasks), "names": tasks},
         "instructions": digest_of([words.style.__dict__, sorted(words.msmarco_domains.items()), words.vocabulary]),
     }

@@ -14,6 +14,7 @@ from medi import fetch
 from medi.encoder import EncoderSpec, LoadedEncoder, describe, load
 from medi.instruct import Instructions, load_instructions
 from medi.schema import digest_of
+from medi.stages import VERSIONS
 from medi.store import Store
 from medi.vectors import VectorStore
 from pipelines.build.progress import reporter
@@ -41,7 +42,12 @@ class Context:
     @property
     def vectors(self) -> VectorStore:
         """Return this encoder's vectors."""
-        return _vectors(self.workspace / "store" / "vectors", digest_of(self.spec.to_json())[:32])
+        return _vectors(self.workspace / "store" / "vectors", digest_of(self.encoder_params)[:32])
+
+    @property
+    def encoder_params(self) -> dict[str, object]:
+        """Return what decides the bits of a vector, as params of the stages that use vectors."""
+        return {**self.spec.to_json(), "version": VERSIONS["embed"]}
 
     @property
     def manners(self) -> fetch.Settings:

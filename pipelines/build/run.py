@@ -13,7 +13,7 @@ from rich.console import Console
 
 from medi.errors import MediError
 from medi.release import open_release
-from medi.release.swap import finish_swap
+from medi.release.swap import finish_swap, refuse_strangers
 from medi.shards import manifest_head, same_release, write_release
 from medi.store import remove_orphans
 from pipelines.build import progress
@@ -68,7 +68,7 @@ def run_step(kind: str, context: Context, group: Group) -> Step:
             if kind != "embed":
                 progress.reporter().advance(kind, rows=rows.rows)
         except MediError as error:
-            errors.append(str(error) if str(error).startswith(unit.name) else f"{unit.name}: {error}")
+            errors.append(str(error) if unit.name in str(error) else f"{unit.name}: {error}")
             failed.add(unit.name)
     if kind == "ingest":
         progress.reporter().expect("embed", len(missing_texts(context, lengths)))
@@ -87,6 +87,7 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
     """
     context = prepare(settings)
     finish_swap(settings.out)
+    refuse_strangers(settings.out)
     remove_orphans(context.workspace / "store")
     reporter = progress.Reporter(console or Console(stderr=True), quiet=console is None)
     before = progress.use(reporter)

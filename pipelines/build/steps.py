@@ -116,7 +116,7 @@ def mine_step(context: Context, unit: Unit, rows: Record, token_record: Record, 
     """Return the record of the unit's PAIRS, all of the pool."""
     kind, source = kind_of(rows), unit.declared
     rules = mine.PairRules(source.symmetric, source.clusters, GIVEN, MINED)
-    params: dict[str, object] = {"kind": kind, "profile": context.settings.profile, "encoder": context.spec.to_json()}
+    params: dict[str, object] = {"kind": kind, "profile": context.settings.profile, "encoder": context.encoder_params}
     if kind == "pair":
         params["rules"] = asdict(rules)
     inputs = {"rows": rows.content, "tokens": token_record.content}
@@ -157,7 +157,7 @@ def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, l
     params: dict[str, object] = {"instructions": asdict(words)}
     if unit.source == CLUSTERED:
         params |= {
-            "encoder": context.spec.to_json(),
+            "encoder": context.encoder_params,
             "seed": context.settings.seed,
             "domains": context.instructions.msmarco_domains,
             "vocabulary": list(context.instructions.vocabulary),

@@ -1,0 +1,249 @@
+"""A whole build by its command: equal bytes whatever the machine does, only what changed again, nothing half done."""
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medi.release import open_release
+from tests.builds import REPO, SOURCES, artifacts, cut_of_sample, files_of, manifest_of, medi_build
+from tests.conftest import Once
+
+LABEL, TEXT = "task9001_medi_sentiment_classification", "task9009_medi_news_summarization"
+CHOICE, ONE_CLASS = "task9015_medi_geography_multiple_choice", "task9017_medi_one_class_answerability"
+
+
+@pytest.fixture(scope="session")
+def cut(once: Once) -> Path:
+    """A raw folder with every kind of unit."""
+    return once("cut", cut_of_sample)
+
+
+@pytest.fixture(scope="session")
+def built(once: Once, cut: Path, tiny_encoder: Path) -> Path:
+    """The workspace of a build of the cut, with its release in `out`."""
+
+    def build(folder: Path) -> None:
+        done = medi_build(*options(cut, folder, tiny_encoder), "--workers", "1", environment={"PYTHONHASHSEED": "1"})
+        assert done.returncode == 0, done.stderr
+
+    return once("built", build)
+
+
+def options(raw: Path, workspace: Path, encoder: Path) -> list[str | Path]:
+    """Return the options of a plain build."""
+    places: list[str | Path] = ["--workspace", workspace, "--out", workspace / "out"]
+    return ["--raw", raw, "--encoder", encoder, "--runner", "none", *places]
+
+
+def test_prefect_threads_hash_seed_locale_and_folder_do_not_change_a_byte(
+    built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """C10, C38."""
+    raw, workspace = tmp_path / "raw elsewhere", tmp_path / "w"
+    for path in sorted(cut.rglob("*.*"), reverse=True):
+        copy = raw / path.relative_to(cut)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    (workspace / "store" / "ingest").mkdir(parents=True)
+    (workspace / "store" / "ingest" / "foreign").write_text("not ours")
+    variables = {"PYTHONHASHSEED": "2", "LC_ALL": "C", "PYTHONUTF8": "0", "HOME": str(tmp_path / "no home")}
+    call = [*options(raw, workspace, tiny_encoder), "--workers", "2", "--runner", "threads"]
+    done = medi_build(*call, environment=variables, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert files_of(workspace / "out") == files_of(built / "out")
+    assert not (tmp_path / "no home").exists()
+    assert "database is locked" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_build_that_finds_all_in_place_starts_neither_prefect_nor_torch(
+    built: Path, cut: Path, tiny_encoder: Path
+) -> None:
+    code = (
+        "import sys; from rich.console import Console; from pathlib import Path; from pipelines.build import build;"
+        "from pipelines.presets import resolve;"
+        f"encoder, raw, workspace = {str(tiny_encoder)!r}, Path({str(cut)!r}), Path({str(built)!r});"
+        "settings = resolve('sample', raw=raw, encoder=encoder, workspace=workspace, out=workspace / 'out');"
+        "build(settings, Console(stderr=True));"
+        "print(sorted({'torch', 'prefect', 'faiss', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    before = {p: p.stat().st_mtime_ns for p in (built / "out").rglob("*")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPO)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+    assert {p: p.stat().st_mtime_ns for p in (built / "out").rglob("*")} == before
+
+
+def test_every_unit_is_in_the_manifest_with_rows_or_a_reason(built: Path) -> None:
+    manifest = manifest_of(built / "out")
+    assert [s["name"] for s in manifest["sources"]] == list(SOURCES)
+    tasks = {t["task"]: t for t in manifest["tasks"]}
+    assert [tasks[t]["kind"] for t in (LABEL, TEXT, CHOICE)] == ["label", "text", "text"]
+    assert tasks[ONE_CLASS]["got"] == 0 and tasks[ONE_CLASS]["evidence"]["ingest"]["skipped"] == "single_class"  # type: ignore[index]
+    assert all(t["got"] for name, t in tasks.items() if name != ONE_CLASS)
+    assert all(t["drawn"] == t["got"] + sum(t["dropped"].values()) for t in tasks.values())  # type: ignore[attr-defined, operator]
+    clusters = sorted(name for name in tasks if name.startswith("msmarco/"))
+    assert len(clusters) == 4
+    sizes = [tasks[name]["got"] for name in clusters]
+    assert sizes == sorted(sizes, reverse=True) and sum(sizes) == 160  # type: ignore[arg-type, type-var]
+    assert all(json.dumps(manifest).find(str(place)) < 0 for place in (built, REPO))
+
+
+def test_verify_finds_nothing(built: Path) -> None:
+    call = [sys.executable, "-m", "pipelines.cli.app", "verify", str(built / "out")]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=REPO)
+    assert done.returncode == 0, done.stdout
+
+
+def test_one_more_source_encodes_only_its_own_texts_and_equals_a_build_from_nothing(
+    built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    call = options(cut, tmp_path, tiny_encoder)
+    first = medi_build(*call, "--sources", "gooaq_pairs,AllNLI,super_ni")
+    assert first.returncode == 0, first.stderr
+    before, texts = artifacts(tmp_path), vector_ids(tmp_path)
+    second = medi_build(*call)
+    assert second.returncode == 0, second.stderr
+    assert files_of(tmp_path / "out") == files_of(built / "out")
+    after = artifacts(tmp_path)
+    assert {key: after[key] for key in before} == before
+    everything = vector_ids(tmp_path)
+    assert len(everything) == len(set(everything)) > len(texts)
+    assert sorted(everything) == sorted(vector_ids(built))
+
+
+def vector_ids(workspace: Path) -> list[int]:
+    """Return the text ids of all vectors in a workspace."""
+    return [i for path in (workspace / "store" / "vectors").glob("*/*/ids.npy") for i in np.load(path).tolist()]
+
+
+def test_another_quota_or_one_changed_file_runs_only_what_hangs_on_it(
+    built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    raw, workspace = tmp_path / "raw", tmp_path / "w"
+    shutil.copytree(cut, raw)
+    shutil.copytree(built / "store", workspace / "store")
+    path = raw / "super_ni" / "tasks" / f"{TEXT}.json"
+    task = json.loads(path.read_bytes())
+    task["Instances"] = task["Instances"][:-1]
+    path.write_text(json.dumps(task))
+    before, texts = artifacts(workspace), vector_ids(workspace)
+    done = medi_build(*options(raw, workspace, tiny_encoder))
+    assert done.returncode == 0, done.stderr
+    new = {key for key, keys in artifacts(workspace).items() if keys != before.get(key)}
+    assert new == {(stage, TEXT) for stage in ("ingest", "tokens", "mine", "audit", "sample", "instruct")}
+    assert sorted(vector_ids(workspace)) == sorted(texts)
+
+
+def test_one_task_that_fails_is_named_and_the_others_stand(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """C45."""
+    raw, workspace = tmp_path / "raw", tmp_path / "w"
+    shutil.copytree(cut, raw)
+    path = raw / "super_ni" / "tasks" / f"{TEXT}.json"
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2])
+    call = [*options(raw, workspace, tiny_encoder), "--sources", "super_ni,gooaq_pairs"]
+    failed = medi_build(*call)
+    assert failed.returncode == 1 and failed.stderr.count(TEXT) == 1 and "Traceback" not in failed.stderr
+    assert not (workspace / "out").exists() and not list(workspace.glob("out.*"))
+    before = artifacts(workspace)
+    assert {unit for stage, unit in before if stage == "instruct"} == {"gooaq_pairs", LABEL, CHOICE}
+    path.write_bytes(good)
+    done = medi_build(*call)
+    assert done.returncode == 0, done.stderr
+    assert {unit for stage, unit in artifacts(workspace).keys() - before.keys()} == {TEXT}
+    assert open_release(workspace / "out").rows() > 0
+
+
+def damage(raw: Path, kind: str) -> None:
+    """Damage the only source of a raw folder."""
+    path = raw / "embedding_training_data" / "gooaq_pairs.jsonl.gz"
+    content = path.read_bytes()
+    lines = gzip.decompress(content)
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(
+            {
+                "cut": content[: len(content) // 2],
+                "junk": content + b"junk",
+                "empty": b"",
+                "pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+                "page": b"<!DOCTYPE html><html>not found</html>",
+                "layout": gzip.compress(lines.replace(b'["', b'{"set": ["', 1).replace(b"]\n", b"]}\n", 1)),
+                "triplets": gzip.compress(b'["a","b","c"]\n'),
+            }[kind]
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("cut", "gooaq_pairs.jsonl.gz"),
+        ("junk", "gooaq_pairs.jsonl.gz"),
+        ("empty", "gooaq_pairs.jsonl.gz"),
+        ("pointer", "Git-LFS pointer"),
+        ("page", "HTML page"),
+        ("layout", "gooaq_pairs.jsonl.gz:"),
+        ("triplets", "gooaq_pairs.jsonl.gz:1"),
+        ("folder", "gooaq_pairs"),
+    ],
+)
+def test_bad_files_are_one_line_and_leave_no_release(
+    cut: Path, tiny_encoder: Path, tmp_path: Path, kind: str, words: str
+) -> None:
+    raw, workspace = tmp_path / "raw", tmp_path / "w"
+    (raw / "embedding_training_data").mkdir(parents=True)
+    shutil.copy(cut / "embedding_training_data" / "gooaq_pairs.jsonl.gz", raw / "embedding_training_data")
+    damage(raw, kind)
+    done = medi_build(*options(raw, workspace, tiny_encoder))
+    errors = [line for line in done.stderr.splitlines() if "no file in" not in line and " rows/s" not in line]
+    assert done.returncode in (1, 2) and len(errors) == 1 and words in errors[0], done.stderr
+    assert done.stdout == "" and not list(workspace.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--raw", "/nowhere/at/all"], 2, "/nowhere/at/all"),
+        (["--sources", "gooaq"], 2, "gooaq_pairs"),
+        (["--scale", "0"], 2, "--scale 0"),
+        (["--seed", "-1"], 2, "--seed -1"),
+        (["--super-ni-tasks", "/nowhere.txt"], 2, "/nowhere.txt"),
+        (["--encoder", "/nowhere/model"], 2, "/nowhere/model"),
+        (["--variant", "NQ=other"], 2, "pairs"),
+        (["--max-bad-rows", "many"], 2, "many"),
+    ],
+)
+def test_wrong_calls_are_one_line(tmp_path: Path, args: list[str], code: int, words: str) -> None:
+    done = medi_build("--workspace", tmp_path / "w", *args)
+    assert done.returncode == code and words in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == "" and not list(tmp_path.glob("w/medi*"))
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("mine")
+    done = medi_build(*options(cut, tmp_path, tiny_encoder), "--sources", "gooaq_pairs")
+    assert done.returncode == 1 and "thesis" in done.stderr or str(tmp_path / "out") in done.stderr
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "mine"
+
+
+def test_a_smaller_scale_gives_a_subset(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    done = medi_build(*options(cut, tmp_path, tiny_encoder), "--scale", "0.001", "--sources", "gooaq_pairs,AllNLI")
+    assert done.returncode == 0, done.stderr
+    manifest = manifest_of(tmp_path / "out")
+    assert [(s["name"], s["planned"], s["got"]) for s in manifest["sources"]] == [
+        ("gooaq_pairs", 25, 25), ("AllNLI", 50, 50),
+    ]  # fmt: skip
+    small, large = (
+        [i for group in open_release(folder).groups() for i in group.table["id"].to_pylist()]
+        for folder in (tmp_path / "out", built / "out")
+    )
+    assert len(small) == 75 and set(small) < set(large)
