@@ -12,15 +12,16 @@ INSTALLED = .venv/installed
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "medi needs Python 3.11 or newer; name one: make PYTHON=python3.11")'
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) --no-deps torch)
-	$(PIP) hatchling
-	$(PIP) --no-build-isolation --editable '.[cpu,sample,dev]'
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "medi needs Python 3.11 or newer: make PYTHON=python3.11")'
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "Installing into .venv, some minutes the first time"
+	@$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) --no-deps torch)
+	@$(PIP) hatchling
+	@$(PIP) --no-build-isolation --editable '.[cpu,sample,dev]'
+	@touch $@
 
 sample: $(INSTALLED)
-	.venv/bin/medi build --preset sample
+	@.venv/bin/medi build --preset sample
 	@echo "Shards: data/medi/sample/data"
 
 test: $(INSTALLED)
