@@ -111,7 +111,7 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     assert max(len(line) for line in lines if "digest" not in line) <= 80
     assert lines[0] == "20 rows of 4 tasks"
     assert [line.split() for line in lines if line.startswith("task001")] == [
-        ["task001_yes_or_no", "label", "5", "5", "1.00", "-", "100%", "-"]
+        ["task001_yes_or_no", "label", "5", "1.00", "-", "100%"]
     ]
     assert [line.split() for line in lines if line.startswith("pair positive")] == [
         ["pair", "positive", "score", "10", "0.25", "0.25", "0.75", "0.75", "0.75", "0.75", "0.75"]
@@ -121,6 +121,18 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     assert "retrievinganswers:\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
     assert f"aaa…({len('Represent the question for retrieving answers:' + EVIL) + 500}characters)" in together
     assert "negative  [0.250, mined] other negative 0 of asks" in [line.rstrip() for line in lines]
+
+
+def test_a_long_name_gives_way_to_the_numbers(tmp_path: Path) -> None:
+    builder = tiny(2)
+    name = "task003_" + "a_very_long_name_" * 6
+    rows = builder.rows.pop(("super_ni", "task002_rewrite"))
+    builder.rows["super_ni", name] = [row | {"task": name} for row in rows]
+    builder.tasks[3]["task"] = name
+    builder.write(tmp_path / "x")
+    line = next(line for line in run(str(tmp_path / "x")).splitlines() if line.startswith("task003"))
+    assert len(line.rstrip()) <= 80
+    assert line.split() == [name[:47] + "…", "text", "2", "1.00", "-", "100%"]
 
 
 def test_json_holds_whole_texts_in_ascii(release: Release) -> None:

@@ -1,4 +1,4 @@
-"""`medi inspect DIR`: shows a release (tasks, lengths, scores, some rows) to a person in 80 columns, or to a program."""
+"""`medi inspect DIR`: shows a release (tasks, lengths, scores, rows) to a person in 80 columns, or to a program."""
 
 import json
 from dataclasses import asdict
@@ -44,22 +44,23 @@ def inspect(
 
 
 def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
-    """Return the table of tasks: rows, quota, negatives a row, and where the negatives come from."""
+    """Return the table of tasks: rows, negatives a row, and the shares of the origins that occur."""
     from rich.table import Table
     from rich.text import Text
 
     from medi.release.inspect import shown
 
+    origins = sorted({origin for task in tasks for origin in task.origins})
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1)
+    # The only column that may shrink: names of Super-NI tasks are longer than a line has room for.
+    table.add_column("task", overflow="ellipsis")
     table.add_column("kind", no_wrap=True)
-    for name in ("rows", "planned", "negatives", "given", "mined", "random"):
+    for name in ("rows", "neg/row", *map(shown, origins)):
         table.add_column(name, justify="right", no_wrap=True)
     for task in tasks:
-        shares = [_share(task.origins.get(origin, 0), task.negatives) for origin in ("given", "mined", "random")]
+        shares = [_share(task.origins.get(origin, 0), task.negatives) for origin in origins]
         each = f"{task.negatives / task.rows:.2f}" if task.rows else "-"
-        cells = (shown(task.task), shown(task.kind), f"{task.rows:,}", f"{task.planned_rows:,}", each, *shares)
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, (shown(task.task), shown(task.kind), f"{task.rows:,}", each, *shares)))
     return table
 
 
