@@ -123,7 +123,12 @@ def _with_places(settings: Settings) -> Settings:
     name = settings.preset if settings.raw is None else f"raw-{settings.raw.absolute().name}"
     out = settings.out if settings.out != Path() else workspace / "medi" / name
     raw = sample_raw_dir() if settings.raw is None and settings.preset == "sample" else settings.raw
-    return replace(settings, workspace=workspace.absolute(), out=out.absolute(), raw=raw and raw.absolute())
+    return replace(settings, workspace=_plain(workspace), out=_plain(out), raw=raw and _plain(raw))
+
+
+def _plain(path: Path) -> Path:
+    """Return an absolute path without `..`, as a person would say it."""
+    return Path(os.path.abspath(path))
 
 
 def _check_values(settings: Settings) -> None:

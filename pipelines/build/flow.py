@@ -5,8 +5,9 @@ tables. `medi build`, `python -m pipelines.build` and a deployment run this one 
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from prefect import Task, flow, task
+from prefect import Task, flow, runtime, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
@@ -30,7 +31,14 @@ def _task(kind: str) -> "Task[[str, Context, Step], Step]":
 TASKS = {kind: _task(kind) for kind in STEPS}
 
 
-@flow(name="medi-build", flow_run_name="medi {options[preset]}", persist_result=False, validate_parameters=False)
+def _run_name() -> str:
+    """Return the name of a flow run: the preset or the raw folder, and the seed."""
+    options = runtime.flow_run.parameters.get("options") or {}
+    what = Path(str(options["raw"])).name if options.get("raw") else options.get("preset", "sample")
+    return f"medi {what}, seed {options.get('seed', 0)}"
+
+
+@flow(name="medi-build", flow_run_name=_run_name, persist_result=False, validate_parameters=False)
 def build_flow(options: Mapping[str, Json]) -> dict[str, float]:
     """Build a release; return the seconds that each source took.
 
@@ -44,11 +52,12 @@ def build_flow(options: Mapping[str, Json]) -> dict[str, float]:
     plan = plan_groups(context)
     expect(plan)
     ended: list[PrefectFuture[Step]] = []
-    for group in plan.groups:
-        before: Step | PrefectFuture[Step] = Step(group, 0.0)
-        for kind in STEPS:
-            before = TASKS[kind].submit(group.name, context, before)  # type: ignore[arg-type]
-            ended.append(before)
+    before: list[Step] | list[PrefectFuture[Step]] = [Step(group, 0.0) for group in plan.groups]
+    for kind in STEPS:
+        # One kind of step for all groups, then the next: how much there is to embed is known before it begins.
+        pairs = zip(plan.groups, before, strict=True)
+        before = [TASKS[kind].submit(group.name, context, step) for group, step in pairs]  # type: ignore[arg-type]
+        ended.extend(before)
     result = conclude(context, plan, [future.result() for future in ended])
     create_markdown_artifact(
         key="medi-build",
