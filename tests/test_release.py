@@ -158,7 +158,9 @@ def test_the_content_digest_sees_order_null_and_the_border_between_texts() -> No
 def card_of(tmp_path: Path) -> tuple[DatasetCard, str]:
     builder = tiny()
     builder.sources[0]["citation"] = "A | B\n# <script>"
+    builder.sources[0]["licence"] = "CC BY-SA 4.0"
     builder.sources[1]["licence"] = "the users' own\n---\nlicense: mit"
+    builder.sources[2]["licence"] = "ODC-By 1.0"
     builder.write(tmp_path / "x")
     text = (tmp_path / "x" / "README.md").read_text()
     return DatasetCard(text), text
@@ -169,7 +171,7 @@ def test_the_card_has_front_matter_that_the_hub_reads(tmp_path: Path) -> None:
     assert card.data.to_dict() == {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "data/train-*.parquet"}]}],
         "language": ["en"],
-        "license": ["apache-2.0", "cc-by-4.0", "other"],
+        "license": ["cc-by-sa-4.0", "odc-by", "other"],
         "pretty_name": "MEDI, rebuilt",
         "size_categories": ["n<1K"],
         "tags": ["medi", "instructor", "text-embeddings", "hard-negatives"],
@@ -182,7 +184,7 @@ def test_the_card_says_what_is_inside_and_quotes_what_others_wrote(tmp_path: Pat
     digest = open_release(tmp_path / "x").manifest["content_digest"]
     assert f"Content digest: `{digest}`" in text
     assert "16 rows of 4 tasks\nfrom 3 sources" in text
-    assert "| super\\_ni | Apache-2.0 | jsonl | 8 | 8 |" in text
+    assert "| super\\_ni | ODC-By 1.0 | jsonl | 8 | 8 |" in text
     assert "- asks: A \\| B \\# \\<script\\>\n" in text
     assert "| twins | the users' own --- license: mit | jsonl | 4 | 4 |" in text
     assert '| `encoder` | `"stub"` |' in text

@@ -83,8 +83,9 @@ def _front_matter(manifest: Manifest, rows: int) -> str:
 
 
 def _hub_licence(licence: str) -> str:
-    name = licence.lower()
-    return name if name in _HUB_LICENCES else "other"
+    """Return the Hub's identifier: `CC BY-SA 4.0` is cc-by-sa-4.0 there, `ODC-By 1.0` is odc-by, most else is other."""
+    name = "-".join(licence.lower().split())
+    return next((known for known in (name, name.removesuffix("-1.0")) if known in _HUB_LICENCES), "other")
 
 
 def _size_category(rows: int) -> str:
