@@ -132,7 +132,7 @@ def test_a_long_name_gives_way_to_the_numbers(tmp_path: Path) -> None:
     builder.write(tmp_path / "x")
     line = next(line for line in run(str(tmp_path / "x")).splitlines() if line.startswith("task003"))
     assert len(line.rstrip()) <= 80
-    assert line.split() == [name[:46] + "…", "text", "2", "1.00", "-", "100%"]
+    assert line.split() == [name[:48] + "…", "text", "2", "1.00", "-", "100%"]
 
 
 def test_json_holds_whole_texts_in_ascii(release: Release) -> None:
