@@ -1,4 +1,4 @@
-"""Hand-made units for the tests of mining: rows, their vectors, and tokens that say which texts are one to the encoder."""
+"""Hand-made units for the tests of mining: rows, their vectors, and which texts are one to the encoder."""
 
 import numpy as np
 import pyarrow as pa
@@ -38,4 +38,5 @@ def texts_of(rows: pa.Table, vectors: Vectors, kind: str = "pair") -> mine.Texts
 
 def random_vectors(texts: list[str], dimension: int = 16) -> Vectors:
     """Return a vector for each text that depends on the text alone."""
-    return {t: tuple(np.random.default_rng(xxhash.xxh3_64_intdigest(t.encode())).normal(size=dimension).tolist()) for t in texts}
+    seeds = {t: xxhash.xxh3_64_intdigest(t.encode()) for t in texts}
+    return {t: tuple(np.random.default_rng(seed).normal(size=dimension).tolist()) for t, seed in seeds.items()}

@@ -1,4 +1,4 @@
-"""All 31 sources from their true places: a loopback server stands for the Hub and the rest, the client is the real one."""
+"""All 31 sources from their true places: a loopback server stands for the Hub, the client is the real one."""
 
 import io
 import json

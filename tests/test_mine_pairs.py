@@ -1,4 +1,4 @@
-"""Mining of the embedding sets: known positives never become negatives, given ones come first, shortages are counted."""
+"""Mining of the embedding sets: known positives never become negatives, given ones come first, gaps are counted."""
 
 import pyarrow as pa
 import pytest

@@ -58,8 +58,8 @@ def test_the_negative_is_never_an_example_that_is_a_positive_in_either_direction
     """x2 chose x1, so x1 is a known positive of x2 and x2 of x1, although their s_neg would be the best."""
     rows = rows_of(*({"query": f"x{i}", "output": f"y{i}"} for i in range(5)))
     vectors = {
-        "x0": (1.0, 0.0, 0.0), "x1": (1.0, 0.1, 0.0), "x2": (1.0, 0.2, 0.0), "x3": (0.0, 0.0, 1.0), "x4": (0.0, 0.0, 1.0),
-        "y0": (1.0, 0.0, 0.0), "y1": (1.0, 0.0, 0.1), "y2": (0.0, 1.0, 0.0), "y3": (0.0, 0.0, 1.0), "y4": (-0.1, 0.0, 1.0),
+        "x0": (1, 0, 0), "x1": (1, 0.1, 0), "x2": (1, 0.2, 0), "x3": (0, 0, 1), "x4": (0, 0, 1),
+        "y0": (1, 0, 0), "y1": (1, 0, 0.1), "y2": (0, 1, 0), "y3": (0, 0, 1), "y4": (-0.1, 0, 1),
     }  # fmt: skip
     pairs, _ = mine.mine_text_task(rows, texts_of(rows, vectors, "text"))
     found = by_query(pairs)

@@ -76,6 +76,16 @@ def test_a_query_gets_the_same_answer_alone_and_in_company() -> None:
         assert np.array_equal(alone[0][0], together[0][row]) and np.array_equal(alone[1][0], together[1][row])
 
 
+@pytest.mark.parametrize("scan_bytes", [1, 50_000, 1 << 30])
+def test_the_size_of_blocks_does_not_matter(scan_bytes: int) -> None:
+    rng = np.random.default_rng(3)
+    documents = np.round(rng.normal(size=(300, 8)), 1).astype(np.float32)
+    barred = Lists.of([np.array([row]) for row in range(300)])
+    found, scores = top_k(documents, documents, 3, barred, scan_bytes)
+    expected, expected_scores = top_k(documents, documents, 3, barred)
+    assert np.array_equal(found, expected) and np.array_equal(scores, expected_scores)
+
+
 def test_a_hair_over_one_is_one() -> None:
     """C19."""
     long = np.array([[1.0 + 6e-8]], dtype=np.float32)

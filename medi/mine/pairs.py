@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import Lists, cosines_of, top_k
+from medi.mine.search import SCAN_BYTES, Lists, cosines_of, top_k
 from medi.mine.texts import GIVEN_LOOKED_AT, Texts, known_positives
 from medi.schema import PAIRS, Counts, table_of
 
@@ -23,6 +23,16 @@ class PairRules:
     clusters: bool
     given: int = 4
     mined: int = 1
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """What negatives are mined from: the rows, their texts, what is barred, and the memory of one block."""
+
+    rows: pa.Table
+    texts: Texts
+    barred: "_Barred"
+    scan_bytes: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class _Barred:
         return np.array(sorted(number_of[c] for c in barred if c in number_of), dtype=np.int64)
 
 
-def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules) -> tuple[pa.Table, Counts]:
+def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
     """Return PAIRS of kind `pair`, sorted by id, one for each of the ROWS whose positive is another text.
 
     Counts: dropped `identity_to_encoder` (positive and query are one text to the encoder). Facts: given negatives left
@@ -61,7 +71,8 @@ def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules) -> tuple[pa.Table
     facts: Counter[str] = Counter()
     given = _given(rows, texts, barred, rules.given, facts)
     bare = [row for row, negatives in enumerate(given) if not negatives]
-    mined = dict(zip(bare, _mined([queries[r] for r in bare], rows, texts, barred, rules.mined), strict=True))
+    pool = _Pool(rows, texts, barred, scan_bytes)
+    mined = dict(zip(bare, _mined([queries[r] for r in bare], pool, rules.mined), strict=True))
     negatives = [given[row] or mined[row] for row in range(len(rows))]
     missing = [rules.mined - len(negatives[row]) for row in bare]
     facts["mined_negatives"] = sum(len(mined[row]) for row in bare)
@@ -92,9 +103,10 @@ def _given(rows: pa.Table, texts: Texts, barred: _Barred, most: int, facts: Coun
     return kept
 
 
-def _mined(queries: list[str], rows: pa.Table, texts: Texts, barred: _Barred, k: int) -> list[list[str]]:
+def _mined(queries: list[str], pool: _Pool, k: int) -> list[list[str]]:
     """Return for each query its k nearest documents that are not barred, best first (strategy `passage`)."""
-    positives = sorted(set(rows["positive"].to_pylist()), key=texts.number_of.__getitem__)
+    texts, barred = pool.texts, pool.barred
+    positives = sorted(set(pool.rows["positive"].to_pylist()), key=texts.number_of.__getitem__)
     first_of: dict[int, str] = {}
     for text in positives:
         first_of.setdefault(int(texts.class_of[texts.number_of[text]]), text)
@@ -106,7 +118,8 @@ def _mined(queries: list[str], rows: pa.Table, texts: Texts, barred: _Barred, k:
             members.setdefault(int(barred.cluster_of[c]), []).append(number)
     distinct = sorted(set(queries), key=texts.number_of.__getitem__)
     lists = [barred.documents(int(c), number_of, members) for c in texts.classes(distinct)]
-    found, _ = top_k(texts.vectors_of(distinct), texts.vectors_of(documents), k, Lists.of(lists))
+    vectors = texts.vectors_of(distinct), texts.vectors_of(documents)
+    found, _ = top_k(*vectors, k, Lists.of(lists), pool.scan_bytes)
     answers = {q: [documents[d] for d in row if d >= 0] for q, row in zip(distinct, found.tolist(), strict=True)}
     return [answers[query] for query in queries]
 

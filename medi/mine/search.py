@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_SCAN_BYTES = 64 << 20
+SCAN_BYTES = 64 << 20
 _FIRST_SPARE = 16
 _LAST_PROPOSAL = 2_048
 
@@ -54,7 +54,9 @@ def cosines_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.clip(scores_of(left, right), -1.0, 1.0)
 
 
-def top_k(queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists) -> tuple[np.ndarray, np.ndarray]:
+def top_k(
+    queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists, scan_bytes: int = SCAN_BYTES
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best documents of each query that are not in its excluded list.
 
     Args:
@@ -62,6 +64,7 @@ def top_k(queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists) -
         documents: float32 [m, D], in the order of their ids: a smaller number wins a tie.
         k: how many, at least 1.
         excluded: document numbers that a query must not get.
+        scan_bytes: what the exact scoring of one block of queries may take; the result does not depend on it.
 
     Returns:
         Document numbers int64 [n, k] and scores float32 [n, k]; -1 and -inf where a query has fewer documents.
@@ -77,7 +80,7 @@ def top_k(queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists) -
     while len(todo) and width <= _LAST_PROPOSAL:
         width = min(width, count)
         short = []
-        for block in _blocks(todo, width, queries.shape[1]):
+        for block in _blocks(todo, width * queries.shape[1] * 8, scan_bytes):
             floors, proposed = index.search(np.ascontiguousarray(queries[block]), width)  # type: ignore[attr-defined]
             numbers[block], scores[block] = _decide(queries[block], documents, proposed, excluded.take(block), k)
             short.append(block[~(scores[block, -1] > floors[:, -1] + slack)])
@@ -115,9 +118,9 @@ def _decide(
     )
 
 
-def _blocks(rows: np.ndarray, width: int, dimension: int) -> list[np.ndarray]:
-    """Return the rows in blocks whose exact scoring takes about 64 MB, but never below one row."""
-    size = max(1, _SCAN_BYTES // (width * dimension * 8))
+def _blocks(rows: np.ndarray, row_bytes: int, scan_bytes: int) -> list[np.ndarray]:
+    """Return the rows in blocks whose exact scoring takes about `scan_bytes`, but never below one row."""
+    size = max(1, scan_bytes // row_bytes)
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 

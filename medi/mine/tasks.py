@@ -8,7 +8,7 @@ cos(E(y_i), E(y_j)); one inner-product index over [x; y] answers both: query [x;
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import Lists, top_k
+from medi.mine.search import SCAN_BYTES, Lists, top_k
 from medi.mine.texts import Texts
 from medi.schema import PAIRS, Counts, table_of
 
@@ -18,7 +18,7 @@ SECOND_OF_MUTUAL = 1 << 32
 _Found = tuple[np.ndarray, np.ndarray]
 
 
-def mine_label_task(rows: pa.Table, texts: Texts) -> tuple[pa.Table, Counts]:
+def mine_label_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
     """Return PAIRS of kind `label` from ROWS with labels, sorted by id.
 
     Counts: dropped `no_positive` (no other example has the label). Facts: queries_short, negatives_missing.
@@ -31,14 +31,14 @@ def mine_label_task(rows: pa.Table, texts: Texts) -> tuple[pa.Table, Counts]:
         inside, outside = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
         for found, pool in ((positives, inside), (negatives, outside)):
             barred = Lists.of(_equal_to(classes[inside], classes[pool]))
-            numbers, scores = top_k(vectors[inside], vectors[pool], 1, barred)
+            numbers, scores = top_k(vectors[inside], vectors[pool], 1, barred, scan_bytes)
             found[0][inside] = np.where(numbers[:, 0] >= 0, pool[numbers[:, 0]] if len(pool) else -1, -1)
             found[1][inside] = scores[:, 0]
     clipped = [(numbers, np.clip(scores, -1.0, 1.0)) for numbers, scores in (positives, negatives)]
     return _finish(rows, "label", clipped[0], clipped[1])
 
 
-def mine_text_task(rows: pa.Table, texts: Texts) -> tuple[pa.Table, Counts]:
+def mine_text_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
     """Return PAIRS of kind `text` from ROWS whose first reference is y, sorted by id.
 
     The positive is chosen first; the negative is neither it nor an example that chose this one, or was chosen by it,
@@ -48,7 +48,7 @@ def mine_text_task(rows: pa.Table, texts: Texts) -> tuple[pa.Table, Counts]:
     classes = texts.classes(rows["query"].to_pylist())
     both = np.hstack([inputs, outputs])
     equal = _equal_to(classes, classes)
-    positives = _first(top_k(both, both, 1, Lists.of(equal)))
+    positives = _first(top_k(both, both, 1, Lists.of(equal), scan_bytes))
     partners: list[list[int]] = [[] for _ in range(len(rows))]
     for one, other in enumerate(positives[0].tolist()):
         if other >= 0:
@@ -59,7 +59,7 @@ def mine_text_task(rows: pa.Table, texts: Texts) -> tuple[pa.Table, Counts]:
         np.unique(np.concatenate([own, *(in_class[int(classes[p])] for p in listed)]))
         for own, listed in zip(equal, partners, strict=True)
     ]
-    negatives = _first(top_k(np.hstack([inputs, -outputs]), both, 1, Lists.of(barred)))
+    negatives = _first(top_k(np.hstack([inputs, -outputs]), both, 1, Lists.of(barred), scan_bytes))
     # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
     clipped = [(numbers, np.clip(scores, -2.0, 2.0)) for numbers, scores in (positives, negatives)]
     return _finish(rows, "text", clipped[0], clipped[1])

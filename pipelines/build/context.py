@@ -4,6 +4,7 @@ Heavy things (the loaded encoder, open vector chunks) are made in the process th
 """
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ class Context:
         """Return the instruction texts."""
         return _instructions()
 
+    @property
+    def scan_bytes(self) -> int:
+        """Return what one block of mining may take: a sixteenth of the memory budget, within 8 MB and 256 MB."""
+        budget_bytes = self.settings.memory_bytes or _machine_bytes() // 4
+        return min(max(budget_bytes // 16, 8 << 20), 256 << 20)
+
     def encoder(self) -> LoadedEncoder:
         """Return the encoder, loaded once a process. Imports torch."""
         return _loaded(self.spec, self.encoder_folder)
@@ -90,6 +97,11 @@ def manners(settings: Settings) -> fetch.Settings:
 def _say(message: str) -> None:
     """Hand a line of the downloads to whoever reports in this process."""
     reporter().say(message)
+
+
+def _machine_bytes() -> int:
+    """Return the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @cache

@@ -128,8 +128,9 @@ def mine_step(context: Context, unit: Unit, rows: Record, token_record: Record, 
         known = mine.texts_to_tokenize(table, kind)
         texts = mine.Texts.of(known, context.store.open(token_record), encoded, vectors)
         if kind == "pair":
-            return mine.mine_pairs(table, texts, rules)
-        return mine.mine_label_task(table, texts) if kind == "label" else mine.mine_text_task(table, texts)
+            return mine.mine_pairs(table, texts, rules, context.scan_bytes)
+        task = mine.mine_label_task if kind == "label" else mine.mine_text_task
+        return task(table, texts, context.scan_bytes)
 
     return _step(context, ("mine", unit.name, params, inputs), look, run)
 
