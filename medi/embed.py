@@ -3,7 +3,7 @@
 Equal token keys mean that the encoder cannot tell two texts apart; mining treats them as one text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +15,7 @@ from medi.schema import TOKENS, Counts, text_id
 _TOKENIZE_ROWS = 2_048
 
 
-class _Tokenize(Protocol):
-    def __call__(self, texts: Sequence[str]) -> list[list[int]]: ...
+_Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 
 class _Encoder(Protocol):
@@ -46,7 +45,7 @@ def chunks(texts: Sequence[str], lengths_tokens: np.ndarray, chunk_rows: int) ->
     """Yield the texts in chunks of at most `chunk_rows`, alike in length, so that few tokens are padding."""
     order = np.argsort(lengths_tokens, kind="stable")
     for start in range(0, len(order), chunk_rows):
-        yield [texts[i] for i in order[start : start + chunk_rows]]
+        yield [texts[int(i)] for i in order[start : start + chunk_rows]]
 
 
 def embed(texts: Sequence[str], tokenize: _Tokenize, encoder: _Encoder, dtype: str) -> np.ndarray:

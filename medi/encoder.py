@@ -53,7 +53,8 @@ class EncoderSpec:
 
     def to_json(self) -> dict[str, object]:
         """Return the params of the records, with a JSON form."""
-        return asdict(self) | {"shapes": [list(s) for s in self.shapes]}
+        params: dict[str, object] = asdict(self)
+        return params | {"shapes": [list(s) for s in self.shapes]}
 
 
 @dataclass(frozen=True)

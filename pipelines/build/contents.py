@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import medi
-from medi.release.manifest import SourceEntry, TaskEntry
+from medi.release.manifest import Json, SourceEntry, TaskEntry
 from medi.schema import digest_of
 from medi.shards import Contents
 from medi.source import Source
@@ -62,7 +63,7 @@ def contents_of(context: Context, done: Sequence[Finished], run: dict[str, objec
     by_source = {name: [f for f in done if f.unit.source == name] for name in sources}
     records = {r.key: r.to_json() for f in done for r in ([f.rows] if f.chain is None else f.chain.records())}
     return Contents(
-        params=params_of(context, done),
+        params=cast(dict[str, Json], params_of(context, done)),
         sources=[_source_entry(by_source[name]) for name in sources],
         tasks=[entry for f in done for entry in _task_entries(context, f)],
         records=[records[key] for key in sorted(records, key=lambda k: (records[k]["stage"], records[k]["unit"], k))],

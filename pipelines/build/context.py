@@ -86,7 +86,9 @@ def prepare(settings: Settings) -> Context:
     """
     settings.workspace.mkdir(parents=True, exist_ok=True)
     folder, revision = fetch.encoder_folder(settings.encoder, settings.revision, manners(settings))
-    return Context(settings, describe(settings.encoder, folder, revision, settings.dtype), folder)
+    # A folder of a person's own is known by the digest of its files, wherever it lies.
+    name = "local" if Path(settings.encoder).is_dir() else settings.encoder
+    return Context(settings, describe(name, folder, revision, settings.dtype), folder)
 
 
 def manners(settings: Settings) -> fetch.Settings:

@@ -7,10 +7,11 @@ tables. `medi build`, `python -m pipelines.build` and a deployment run this one 
 from collections.abc import Mapping
 from pathlib import Path
 
-from prefect import Task, flow, runtime, task
+from prefect import Task, flow, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
+from prefect.runtime import flow_run
 
 from pipelines.build.context import Context, prepare
 from pipelines.build.run import STEPS, Json, Step, conclude, expect, guarded, run_step, settings_from
@@ -33,7 +34,7 @@ TASKS = {kind: _task(kind) for kind in STEPS}
 
 def _run_name() -> str:
     """Return the name of a flow run: the preset or the raw folder, and the seed."""
-    options = runtime.flow_run.parameters.get("options") or {}
+    options = flow_run.parameters.get("options") or {}
     what = Path(str(options["raw"])).name if options.get("raw") else options.get("preset", "sample")
     return f"medi {what}, seed {options.get('seed', 0)}"
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from medi.errors import UsageError
 
 if TYPE_CHECKING:
+    from prefect.futures import PrefectFuture
     from prefect.task_runners import TaskRunner
+
+    from pipelines.build.run import Step
 
 _QUIET = {
     # Start-up took 19 to 22 s on a fresh home; the default limit is 20 s.
@@ -36,7 +39,7 @@ def settle(workspace: Path) -> None:
         os.environ.setdefault(name, value)
 
 
-def task_runner(name: str, workers: int) -> "TaskRunner":
+def task_runner(name: str, workers: int) -> "TaskRunner[PrefectFuture[Step]]":
     """Return the task runner of that name (`threads`, `dask`, `ray`) with at most `workers` tasks at once.
 
     Raises:
@@ -45,15 +48,16 @@ def task_runner(name: str, workers: int) -> "TaskRunner":
     if name == "threads":
         from prefect.task_runners import ThreadPoolTaskRunner
 
-        return ThreadPoolTaskRunner(max_workers=workers)
+        return ThreadPoolTaskRunner(max_workers=workers)  # pyright: ignore[reportReturnType]
     try:
         if name == "dask":
-            from prefect_dask import DaskTaskRunner
+            from prefect_dask.task_runners import DaskTaskRunner
 
             cluster = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-            return DaskTaskRunner(cluster_kwargs=cluster)
-        from prefect_ray import RayTaskRunner
+            return DaskTaskRunner(cluster_kwargs=cluster)  # pyright: ignore[reportReturnType]
+        from prefect_ray.task_runners import RayTaskRunner
 
-        return RayTaskRunner(init_kwargs={"num_cpus": workers, "include_dashboard": False})
+        init = {"num_cpus": workers, "include_dashboard": False}
+        return RayTaskRunner(init_kwargs=init)  # pyright: ignore[reportReturnType]
     except ImportError:
         raise UsageError(f"--runner {name}: not installed; pip install 'medi[{name}]', or use threads") from None

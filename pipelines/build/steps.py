@@ -222,7 +222,7 @@ def finish(context: Context, unit: Unit, look: bool = False) -> Chain | None:
     return Chain(rows, token_record, mined, audit, sampled, instruct_step(context, unit, rows, sampled, look))
 
 
-_What = tuple[str, str, dict[str, object], dict[str, str]]
+_What = tuple[str, str, Mapping[str, object], dict[str, str]]
 
 
 def _step(context: Context, what: _What, look: bool, run: Callable[[], tuple[pa.Table, Counts]]) -> Record:
@@ -242,5 +242,5 @@ def _step(context: Context, what: _What, look: bool, run: Callable[[], tuple[pa.
         raise Missing(f"{stage} of {unit}")
     table, counts = run()
     counts.check(f"{stage} of {unit}")
-    record = Record(stage, version, unit, params, inputs, key, digest_table(table), len(table), counts.to_json())
+    record = Record(stage, version, unit, dict(params), inputs, key, digest_table(table), len(table), counts.to_json())
     return context.store.write(record, table)
