@@ -75,10 +75,10 @@ def test_four_readers_see_the_same_rows(
     assert expected > 5_000
     ids = pandas.read_parquet(release / "data", columns=["id"])["id"]
     assert (len(ids), ids.is_unique) == (expected, True)
-    counted = duckdb.sql(f"select count(*), count(distinct id) from '{release}/data/*.parquet'").fetchone()
+    counted = duckdb.sql(f"select count(*), count(distinct id) from '{release}/data/*.parquet'").fetchall()[0]
     assert counted == (expected, expected)
     negatives = polars.scan_parquet(release / "data" / "*.parquet").select(polars.col("negatives").list.len().sum())
-    listed = duckdb.sql(f"select sum(len(negatives)) from '{release}/data/*.parquet'").fetchone()
+    listed = duckdb.sql(f"select sum(len(negatives)) from '{release}/data/*.parquet'").fetchall()[0]
     assert (negatives.collect().item(),) == listed
     code = f"from datasets import load_dataset; print(load_dataset({str(release)!r}, split='train').num_rows)"
     env = os.environ | {"HF_HOME": str(tmp_path)}
