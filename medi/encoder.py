@@ -8,6 +8,7 @@ import json
 import platform
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -113,11 +114,15 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
 
 def _tokenizer(model: "SentenceTransformer", spec: EncoderSpec) -> Tokenize:
     """Return a callable from texts to token ids, special tokens included, cut at the encoder's maximum length."""
+    # A fast tokenizer holds the truncation of its last call, so two threads must not call it at once.
+    lock = threading.Lock()
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        return model.tokenizer(
-            list(texts), truncation=True, max_length=spec.max_length_tokens, return_attention_mask=False, verbose=False
-        )["input_ids"]
+        with lock:
+            return model.tokenizer(
+                list(texts), truncation=True, max_length=spec.max_length_tokens, return_attention_mask=False,
+                verbose=False,
+            )["input_ids"]  # fmt: skip
 
     return tokenize
 

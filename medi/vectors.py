@@ -7,6 +7,7 @@ store: a chunk is written like an artifact, complete or not there.
 import hashlib
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,27 @@ CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20
 
 
+class _Index(NamedTuple):
+    """All chunks at one moment: known ids sorted, and for each the number of its chunk and its row there."""
+
+    names: list[str]
+    ids: list[np.ndarray]
+    vectors: list[np.ndarray]
+    known: np.ndarray
+    chunk_of: np.ndarray
+    row_of: np.ndarray
+
+
 class VectorStore:
-    """The vectors of one encoder below `root`; ids are text_ids as uint64."""
+    """The vectors of one encoder below `root`; ids are text_ids as uint64. Threads may share it."""
 
     def __init__(self, root: Path, encoder_key: str) -> None:
         self.root = root / encoder_key
-        self._chunks: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._index: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._latest = _index_of([], [], [])
 
     def missing(self, ids: np.ndarray) -> np.ndarray:
         """Return those of the uint64 ids [n] that have no vector yet, in their order, shape [m]."""
-        known, _, _ = self._refresh()
-        return ids[~np.isin(ids, known)]
+        return ids[~np.isin(ids, self._index().known)]
 
     def put(self, ids: np.ndarray, vectors: np.ndarray) -> None:
         """Store one chunk: ids uint64 [n], vectors [n, D] of float32 or float16. Raises MediError if not finite."""
@@ -52,17 +62,16 @@ class VectorStore:
         Raises:
             MediError: an id has no vector.
         """
-        known, chunk_of, row_of = self._refresh()
-        place = np.searchsorted(known, ids)
-        if len(ids) and (len(known) == 0 or not np.array_equal(known[np.minimum(place, len(known) - 1)], ids)):
+        index = self._index()
+        place = np.searchsorted(index.known, ids)
+        if len(ids) and (len(index.known) == 0 or (index.known[np.minimum(place, len(index.known) - 1)] != ids).any()):
             raise MediError("a vector is missing from the workspace; run the same command again to encode it")
-        chunks = list(self._chunks.values())
-        dimension = chunks[0][1].shape[1] if chunks else 0
-        out = self._room(len(ids), dimension)
-        for number in np.unique(chunk_of[place]):
-            wanted = np.flatnonzero(chunk_of[place] == number)
-            out[wanted] = chunks[number][1][row_of[place[wanted]]]
-            if chunks[number][1].dtype == np.float16:
+        out = self._room(len(ids), index.vectors[0].shape[1] if index.vectors else 0)
+        for number in np.unique(index.chunk_of[place]):
+            wanted = np.flatnonzero(index.chunk_of[place] == number)
+            vectors = index.vectors[number]
+            out[wanted] = vectors[index.row_of[place[wanted]]]
+            if vectors.dtype == np.float16:
                 out[wanted] /= np.linalg.norm(out[wanted], axis=1, keepdims=True)
         return out
 
@@ -73,23 +82,32 @@ class VectorStore:
         with tempfile.TemporaryFile(dir=self.root) as handle:
             return np.memmap(handle, dtype=np.float32, mode="w+", shape=(rows, dimension))
 
-    def _refresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (known ids sorted, chunk number, row in chunk), reading only chunks that are new since last time."""
+    def _index(self) -> _Index:
+        """Return the index of all chunks that are here now; only new ones are read.
+
+        It is one value, replaced as a whole: a thread must never see the chunks of one moment with the rows of another.
+        """
+        latest = self._latest
         names = sorted(p.parent.name for p in self.root.glob("*/record.json") if not p.parent.name.startswith("."))
-        if self._index is None or len(names) != len(self._chunks):
-            self._chunks = {name: self._chunks.get(name) or self._read(name) for name in names}
-            ids = [chunk[0] for chunk in self._chunks.values()]
-            every = np.concatenate(ids) if ids else np.empty(0, dtype=np.uint64)
-            chunk_of = np.repeat(np.arange(len(ids)), [len(i) for i in ids])
-            row_of = np.concatenate([np.arange(len(i)) for i in ids]) if ids else np.empty(0, dtype=np.int64)
-            known, first = np.unique(every, return_index=True)
-            self._index = known, chunk_of[first].astype(np.int64), row_of[first]
-        return self._index
+        if names != latest.names:
+            here = dict(zip(latest.names, zip(latest.ids, latest.vectors, strict=True), strict=True))
+            chunks = [here.get(name) or self._read(name) for name in names]
+            latest = self._latest = _index_of(names, [ids for ids, _ in chunks], [vectors for _, vectors in chunks])
+        return latest
 
     def _read(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return a chunk's ids and its vectors, the latter memory-mapped."""
         folder = self.root / name
         return np.load(folder / "ids.npy"), np.load(folder / "vectors.npy", mmap_mode="r")
+
+
+def _index_of(names: list[str], ids: list[np.ndarray], vectors: list[np.ndarray]) -> _Index:
+    """Return the index of some chunks; of an id that stands in several, the first one's row."""
+    every = np.concatenate([np.empty(0, dtype=np.uint64), *ids])
+    chunk_of = np.repeat(np.arange(len(ids)), [len(i) for i in ids]).astype(np.int64)
+    row_of = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(len(i)) for i in ids)])
+    known, first = np.unique(every, return_index=True)
+    return _Index(names, ids, vectors, known, chunk_of[first], row_of[first])
 
 
 def id_numbers(text_ids: list[str]) -> np.ndarray:

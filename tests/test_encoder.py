@@ -1,6 +1,7 @@
 """A text's vector depends on that text alone; MiniLM's are those of sentence-transformers."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,10 @@ def test_zero_and_not_finite_vectors_stop_the_encoding(value: float) -> None:
     vectors[1] = value
     with pytest.raises(MediError, match=r"gave 1 vectors .*first: row 1"):
         encoder.unit_length(vectors)
+
+
+def test_threads_may_tokenize_at_once(tiny_encoder: Path) -> None:
+    _, tiny = loaded(tiny_encoder)
+    expected = tiny.tokenize(TEXTS)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(ids == expected for ids in pool.map(lambda _: tiny.tokenize(TEXTS), range(40)))

@@ -1,5 +1,6 @@
 """Vectors come back by id from chunks of any history; what is missing is known; nothing that is not finite gets in."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,17 @@ def test_half_precision_comes_back_at_unit_length(tmp_path: Path) -> None:
 
 def test_ids_are_the_hex_digits() -> None:
     assert id_numbers(["00000000000000ff", "ffffffffffffffff"]).tolist() == [255, 2**64 - 1]
+
+
+def test_threads_that_write_and_read_get_their_own_vectors(tmp_path: Path) -> None:
+    """A reader once saw the chunks of one moment with the rows of another, and mined with other texts' vectors."""
+    ids, vectors = some(2_000)
+    store = VectorStore(tmp_path, "e")
+
+    def write_and_read(start: int) -> bool:
+        rows = np.arange(start, start + 20)
+        store.put(ids[rows], vectors[rows])
+        return all(np.array_equal(store.gather(ids[rows]), vectors[rows]) for _ in range(5))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(write_and_read, range(0, 2_000, 20)))

@@ -5,6 +5,7 @@ Heavy things (the loaded encoder, open vector chunks) are made in the process th
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,7 +69,8 @@ class Context:
 
     def encoder(self) -> LoadedEncoder:
         """Return the encoder, loaded once a process. Imports torch."""
-        return _loaded(self.spec, self.encoder_folder)
+        with _LOADING:
+            return _loaded(self.spec, self.encoder_folder)
 
     @contextmanager
     def device(self) -> Iterator[None]:
@@ -99,6 +101,10 @@ def manners(settings: Settings) -> fetch.Settings:
 def _say(message: str) -> None:
     """Hand a line of the downloads to whoever reports in this process."""
     reporter().say(message)
+
+
+# Threads that ask at once must not load the model once each.
+_LOADING = threading.Lock()
 
 
 def _machine_bytes() -> int:
