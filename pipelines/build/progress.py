@@ -36,15 +36,36 @@ class _RowsPerSecond(ProgressColumn):
 
 @dataclass
 class _Stage:
-    """How far a stage is: `done` of `total` steps, and the rows seen so far."""
+    """How far a stage is: `done` of `total` steps, the rows seen so far, and when it began, spoke and moved last."""
 
-    began_seconds: float
-    said_seconds: float
-    last_seconds: float
     total: int = 0
     done: int = 0
     rows: int = 0
+    began_seconds: float | None = None
+    said_seconds: float = 0.0
+    last_seconds: float = 0.0
+    said_done: int = 0
     bar: int = -1
+
+    def begin(self, now_seconds: float) -> None:
+        """Note when the first step began, however early the stage was expected."""
+        if self.began_seconds is None:
+            self.began_seconds = self.said_seconds = self.last_seconds = now_seconds
+
+    def move(self, rows: int, steps: int, now_seconds: float) -> None:
+        """Count rows and steps."""
+        self.begin(now_seconds)
+        self.done += steps
+        self.rows += rows
+        self.last_seconds = now_seconds
+
+    def line(self, name: str) -> str:
+        """Return the plain line: steps, rows, speed, and the time left or taken."""
+        seconds = max(self.last_seconds - (self.began_seconds or 0.0), 1e-3)
+        left = seconds / max(self.done, 1) * max(self.total - self.done, 0)
+        ending = f"about {left:.0f} s left" if self.done < self.total else f"in {seconds:.0f} s"
+        speed = f"{self.rows:,} rows  {self.rows / seconds:,.0f} rows/s"
+        return f"{name:<8} {self.done:,}/{self.total:,}  {speed}  {ending}"
 
 
 @dataclass
@@ -69,14 +90,19 @@ class Reporter:
             self._live.stop()
             return
         for stage, state in self._stages.items():
-            if state.done:
-                self._say(stage, state, f"in {state.last_seconds - state.began_seconds:.0f} s")
+            if state.done > state.said_done:
+                self._say(stage, state)
+
+    def begin(self, stage: str) -> None:
+        """Note that a stage's first step begins now; later calls change nothing."""
+        with self._lock:
+            if stage in self._stages:
+                self._stages[stage].begin(time.monotonic())
 
     def expect(self, stage: str, steps: int) -> None:
         """Add `steps` to what a stage has to do."""
         with self._lock:
-            now = time.monotonic()
-            state = self._stages.setdefault(stage, _Stage(now, now, now))
+            state = self._stages.setdefault(stage, _Stage())
             state.total += steps
             if self._live:
                 state.bar = state.bar if state.bar >= 0 else self._live.add_task(stage, total=0, rows=0)
@@ -88,26 +114,21 @@ class Reporter:
             state = self._stages.get(stage)
             if state is None:
                 return
-            state.done += steps
-            state.rows += rows
-            state.last_seconds = now = time.monotonic()
+            state.move(rows, steps, time.monotonic())
             if self._live:
                 self._live.update(TaskID(state.bar), advance=steps, rows=state.rows)
-            elif now - state.said_seconds >= _PLAIN_EVERY_SECONDS:
-                state.said_seconds = now
-                left = (now - state.began_seconds) / max(state.done, 1) * max(state.total - state.done, 0)
-                self._say(stage, state, f"about {left:.0f} s left")
+            elif state.done >= state.total or state.last_seconds - state.said_seconds >= _PLAIN_EVERY_SECONDS:
+                self._say(stage, state)
 
     def say(self, message: str) -> None:
         """Show one line for a person."""
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def _say(self, stage: str, state: _Stage, ending: str) -> None:
+    def _say(self, stage: str, state: _Stage) -> None:
         """Print a stage's plain line."""
-        seconds = max(state.last_seconds - state.began_seconds, 1e-3)
-        speed = f"{state.rows:,} rows  {state.rows / seconds:,.0f} rows/s"
-        self.say(f"{stage:<8} {state.done:,}/{state.total:,}  {speed}  {ending}")
+        state.said_seconds, state.said_done = state.last_seconds, state.done
+        self.say(state.line(stage))
 
 
 # The reporter of this process. Workers in other processes have a quiet one: their steps are counted when they end.

@@ -55,6 +55,7 @@ STEPS = ("fetch", "ingest", "embed", "mine")
 def run_step(kind: str, context: Context, group: Group) -> Step:
     """Run one step of a group. A unit that fails is named in the result and left out of the group; the others go on."""
     began, errors, failed = time.monotonic(), [], set()
+    progress.reporter().begin(kind)
     if kind == "fetch":
         group = obtain(context, group)
     lengths: dict[str, int] = {}

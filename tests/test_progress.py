@@ -1,0 +1,48 @@
+"""What a person sees of a build: one line a stage, with rows, speed and the time left, each said once when it ends."""
+
+import io
+import re
+
+from rich.console import Console
+
+from pipelines.build.progress import Reporter
+
+
+def plain() -> tuple[Reporter, io.StringIO]:
+    """Return a reporter without a terminal, and what it writes."""
+    text = io.StringIO()
+    return Reporter(Console(file=text, width=80)), text
+
+
+def test_a_stage_says_one_line_when_it_ends() -> None:
+    reporter, text = plain()
+    with reporter:
+        reporter.expect("ingest", 2)
+        reporter.expect("embed", 0)
+        reporter.begin("ingest")
+        reporter.advance("ingest", rows=1_000)
+        assert text.getvalue() == ""
+        reporter.advance("ingest", rows=500)
+        assert re.fullmatch(r"ingest   2/2  1,500 rows  [\d,]+ rows/s  in 0 s\n", text.getvalue())
+    assert text.getvalue().count("\n") == 1
+
+
+def test_what_grew_after_its_end_is_said_again_and_a_stage_that_stopped_short_too() -> None:
+    reporter, text = plain()
+    with reporter:
+        reporter.expect("embed", 10)
+        reporter.advance("embed", rows=10, steps=10)
+        reporter.expect("embed", 5)
+        reporter.advance("embed", rows=2, steps=2)
+        reporter.advance("mine")
+    assert [line.split()[1] for line in text.getvalue().splitlines()] == ["10/10", "12/15"]
+    assert text.getvalue().rstrip().endswith("s left")
+
+
+def test_quiet_says_nothing_and_names_from_data_are_no_markup() -> None:
+    quiet = Reporter(Console(file=io.StringIO()), quiet=True)
+    quiet.say("nothing")
+    assert quiet.console.file.getvalue() == ""  # type: ignore[attr-defined]
+    reporter, text = plain()
+    reporter.say("[red]task[/red] " + "long " * 30)
+    assert text.getvalue() == "[red]task[/red] " + "long " * 30 + "\n"
