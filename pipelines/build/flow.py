@@ -53,12 +53,14 @@ def build_flow(options: Mapping[str, Json]) -> dict[str, float]:
     plan = plan_groups(context)
     expect(plan)
     ended: list[PrefectFuture[Step]] = []
-    before: list[Step] | list[PrefectFuture[Step]] = [Step(group, 0.0) for group in plan.groups]
+    latest: dict[str, Step | PrefectFuture[Step]] = {group.name: Step(group, 0.0) for group in plan.groups}
     for kind in STEPS:
         # One kind of step for all groups, then the next: how much there is to embed is known before it begins.
-        pairs = zip(plan.groups, before, strict=True)
-        before = [TASKS[kind].submit(group.name, context, step) for group, step in pairs]  # type: ignore[arg-type]
-        ended.extend(before)
+        for group in plan.groups:
+            if kind != "fetch" or not group.units:
+                future = TASKS[kind].submit(group.name, context, latest[group.name])  # type: ignore[arg-type]
+                latest[group.name] = future
+                ended.append(future)
     result = conclude(context, plan, [future.result() for future in ended])
     create_markdown_artifact(
         key="medi-build",
