@@ -3,29 +3,22 @@
 Equal token keys mean that the encoder cannot tell two texts apart; mining treats them as one text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
+from medi.encoder import Encoder, Tokenize
 from medi.schema import TOKENS, Counts, text_id
 
 _TOKENIZE_ROWS = 2_048
 
 
-_Tokenize = Callable[[Sequence[str]], list[list[int]]]
-
-
-class _Encoder(Protocol):
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray: ...
-
-
-def tokens(texts: Sequence[str], tokenize: _Tokenize, max_length_tokens: int) -> tuple[pa.Table, Counts]:
+def tokens(texts: Sequence[str], tokenize: Tokenize, max_length_tokens: int) -> tuple[pa.Table, Counts]:
     """Return TOKENS of the distinct texts, sorted by text_id.
 
-    `facts.truncated_texts` counts the texts that fill the encoder's maximum length, so were cut or nearly so.
+    `facts.full_texts` counts the texts that fill the encoder's maximum length: all that were cut are among them.
     """
     ids, keys, lengths = [], [], []
     for start in range(0, len(texts), _TOKENIZE_ROWS):
@@ -37,7 +30,7 @@ def tokens(texts: Sequence[str], tokenize: _Tokenize, max_length_tokens: int) ->
     table = pa.table({"text_id": ids, "token_key": pa.array(keys, pa.uint64()), "length_tokens": lengths})
     table = table.cast(pa.schema([f.with_nullable(True) for f in TOKENS])).cast(TOKENS).sort_by("text_id")
     full = int(np.sum(np.asarray(lengths) >= max_length_tokens)) if lengths else 0
-    facts: dict[str, object] = {"texts": len(ids), "tokens": int(sum(lengths)), "truncated_texts": full}
+    facts: dict[str, object] = {"texts": len(ids), "tokens": int(sum(lengths)), "full_texts": full}
     return table, Counts(rows_in=len(ids), rows_out=len(ids), facts=facts)
 
 
@@ -48,7 +41,7 @@ def chunks(texts: Sequence[str], lengths_tokens: np.ndarray, chunk_rows: int) ->
         yield [texts[int(i)] for i in order[start : start + chunk_rows]]
 
 
-def embed(texts: Sequence[str], tokenize: _Tokenize, encoder: _Encoder, dtype: str) -> np.ndarray:
+def embed(texts: Sequence[str], tokenize: Tokenize, encoder: Encoder, dtype: str) -> np.ndarray:
     """Return the unit vectors of one chunk of texts, [n, D], float16 where the encoder computes in bfloat16.
 
     Raises:

@@ -7,10 +7,7 @@ The ranks were set upstream: for embedding sets the seeded hash of the raw line,
 import numpy as np
 import pyarrow as pa
 
-from medi.schema import Counts
-
-# From medi.mine.tasks: ranks above it are second rows of mutual pairs in Super-NI tasks.
-_SECOND_OF_MUTUAL = 1 << 32
+from medi.schema import SECOND_OF_MUTUAL, Counts
 
 
 def quota_of(rows: int, scale: float) -> int:
@@ -28,7 +25,7 @@ def sample(pairs: pa.Table, quota_rows: int) -> tuple[pa.Table, Counts]:
     second = np.zeros(len(left), dtype=bool)
     if len(left):
         scored = np.array(left["kind"].to_pylist()) != "pair"
-        second = scored & (left["rank"].to_numpy() >= _SECOND_OF_MUTUAL)
+        second = scored & (left["rank"].to_numpy() >= SECOND_OF_MUTUAL)
     counts = Counts(rows_in=len(pairs), rows_out=len(kept), facts={"planned": quota_rows})
     counts.dropped["mutual_pair"] = int(second.sum())
     counts.dropped["over_quota"] = int((~second).sum())

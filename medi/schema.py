@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 
 from medi.errors import MediError
 
+# Ranks of Super-NI pairs from here on: second rows of mutual pairs, which return only where a task misses its quota.
+SECOND_OF_MUTUAL = 1 << 32
+
 _TEXTS = pa.list_(pa.string())
 _SCORES = pa.list_(pa.float32())
 

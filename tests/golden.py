@@ -5,20 +5,22 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from medi import mine
+from medi.domains import cluster_queries
 from medi.embed import embed, tokens
+from medi.encoder import unit_length
 from medi.ingest import IngestParams, ingest, ingest_task
 from medi.instruct import Clusters, instruct, load_instructions
 from medi.sample import sample
-from medi.schema import digest_of, digest_table
-from medi.source import RawBatch
-from medi.sources import by_name
+from medi.schema import Counts, digest_of, digest_table
+from medi.source import Page, RawBatch, Source, Variant
+from medi.sources import ALL, by_name
 from medi.stages import VERSIONS
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -39,59 +41,83 @@ class ExactEncoder:
 
 
 def digests() -> dict[str, dict[str, object]]:
-    """Return stage -> its version and the digest over its results for pairs, triplets, a label and a text task."""
+    """Return stage -> its version and the digest over all results: tables, and the counts that later stages read."""
     found: dict[str, list[str]] = {stage: [] for stage in VERSIONS}
+    for source in ALL:
+        # One line of every declared layout, so that a change of any reader or of what it mends is seen.
+        for variant in source.variants if source.name != "super_ni" else ():
+            found["ingest"].extend(_digests(_ingested(source, variant, [variant.sample])))
     units = [("gooaq_pairs", _pool("gooaq_pairs", _PAIRS)), ("AllNLI", _pool("AllNLI", _TRIPLETS))]
-    units += [(f"task1_{kind}", _task(kind)) for kind in ("label", "text")]
-    units.append(("msmarco", _pool("msmarco", _QUERIES)))
-    for name, (rows, facts) in units:
-        kind = str(facts.get("kind", "pair"))
-        encoded = mine.texts_to_encode(rows, kind, 4)
-        token_table, _ = tokens(mine.texts_to_tokenize(rows, kind), tokenize, 64)
-        vectors = embed(encoded, tokenize, ExactEncoder(), "float32")
-        texts = mine.Texts.of(mine.texts_to_tokenize(rows, kind), token_table, encoded, vectors)
-        pairs = _mined(name, kind, rows, texts)
-        sampled, _ = sample(pairs, 9)
-        words = load_instructions()
-        unit = (
-            words.for_task(name, str(facts["definition"]), "CC0") if kind != "pair" else words.for_source(name, "CC0")
-        )
-        clusters = Clusters(np.arange(len(sampled)) % 2, ["sport", "food"]) if name == "msmarco" else None
-        results = {
-            "ingest": rows, "tokens": token_table, "mine": pairs, "sample": sampled,
-            "audit": mine.audit(name, rows, pairs), "instruct": instruct(sampled, unit, clusters)[0],
-        }  # fmt: skip
-        for stage, table in results.items():
-            found[stage].append(digest_table(table))
-        found["embed"].append(hashlib.sha256(vectors.tobytes()).hexdigest())
+    units += [("msmarco", _pool("msmarco", _QUERIES)), ("WikiAnswers", _pool("WikiAnswers", _SETS))]
+    units += [(f"task1_{kind}", _task(kind)) for kind in ("label", "text", "choice")]
+    for name, (rows, counts) in units:
+        found["ingest"].extend(_digests((rows, counts)))
+        for stage, result in _results(name, rows, counts):
+            found[stage].extend(_digests(result))
+    vectors = unit_length(np.random.default_rng(0).integers(1, 9, (80, 4)).astype(np.float32))
+    clusters = cluster_queries(np.repeat(np.eye(4, dtype=np.float32), 40, axis=0), 0)
+    found["embed"].append(hashlib.sha256(vectors.tobytes()).hexdigest())
+    found["instruct"].append(digest_of([sorted(np.bincount(clusters).tolist()), len(set(clusters.tolist()))]))
     return {stage: {"version": VERSIONS[stage], "digest": digest_of(found[stage])} for stage in VERSIONS}
 
 
-def _mined(name: str, kind: str, rows: pa.Table, texts: mine.Texts) -> pa.Table:
-    if kind == "pair":
-        return mine.mine_pairs(rows, texts, mine.PairRules(symmetric=name == "AllNLI", clusters=False))[0]
-    return (mine.mine_label_task if kind == "label" else mine.mine_text_task)(rows, texts)[0]
+def _results(name: str, rows: pa.Table, counts: Counts) -> Iterator[tuple[str, tuple[pa.Table, Counts]]]:
+    """Yield stage and result for the stages behind ingest."""
+    kind = str(counts.facts.get("kind", "pair"))
+    source = None if kind != "pair" else by_name(name)
+    rules = source and mine.PairRules(source.symmetric, source.clusters)
+    known = mine.texts_to_tokenize(rows, kind, rules)
+    token_table, token_counts = tokens(known, tokenize, 64)
+    yield "tokens", (token_table, token_counts)
+    encoded = mine.texts_to_encode(rows, kind, rules, token_table)
+    vectors = embed(encoded, tokenize, ExactEncoder(), "float32")
+    yield "embed", (pa.table({"bytes": [hashlib.sha256(vectors.tobytes()).hexdigest()]}), Counts())
+    texts = mine.Texts.of(known, token_table, encoded, vectors)
+    task = mine.mine_label_task if kind == "label" else mine.mine_text_task
+    mined = mine.mine_pairs(rows, texts, rules) if rules else task(rows, texts)
+    yield "mine", mined
+    yield "audit", (mine.audit(name, rows, mined[0]), Counts())
+    sampled = sample(mined[0], 9)
+    yield "sample", sampled
+    words = load_instructions()
+    unit = words.for_source(name, "CC0") if rules else words.for_task(name, str(counts.facts["definition"]), "CC0")
+    clusters = Clusters(np.arange(len(sampled[0])) % 2, ["sport", "food"]) if name == "msmarco" else None
+    yield "instruct", instruct(sampled[0], unit, clusters)
 
 
-def _pool(name: str, lines: list[str]) -> tuple[pa.Table, dict[str, object]]:
-    source = by_name(name)
+def _digests(result: tuple[pa.Table, Counts]) -> list[str]:
+    """Return the digests of a stage's table and of its counts."""
+    return [digest_table(result[0]), digest_of(result[1].to_json())]
+
+
+def _ingested(source: Source, variant: Variant, lines: list[str]) -> tuple[pa.Table, Counts]:
+    """Return the pool of some lines of a variant; a knowledge source has one page for every id."""
     raw = [line.encode() for line in lines]
-    batch = RawBatch(f"{name}.jsonl", True, list(range(1, len(raw) + 1)), [0] * len(raw), raw)
-    table, counts = ingest(IngestParams(10), source, source.variants[0], lambda: iter([batch]))
-    return table, counts.facts
+    batch = RawBatch("toy.jsonl", True, list(range(1, len(raw) + 1)), [0] * len(raw), raw)
+    paragraphs = ("Title", "Section::::History.", *(f"Sentence {n} of the page. " * 9 for n in range(9)))
+    return ingest(
+        IngestParams(10), source, variant, lambda: iter([batch]),
+        lambda wanted: (Page(page_id, "A page", paragraphs) for page_id in sorted(wanted)),
+    )  # fmt: skip
 
 
-def _task(kind: str) -> tuple[pa.Table, dict[str, object]]:
+def _pool(name: str, lines: list[str]) -> tuple[pa.Table, Counts]:
+    return _ingested(by_name(name), by_name(name).variants[0], lines)
+
+
+def _task(kind: str) -> tuple[pa.Table, Counts]:
     instances = [
-        {"id": f"task1-{n}", "input": f"input {n} about {n % 5}", "output": ["yes" if n % 3 else "no"]}
-        if kind == "label"
-        else {"id": f"task1-{n}", "input": f"input {n}", "output": [f"an answer of its own, number {n}", f"other {n}"]}
+        {"id": f"task1-{n}", "input": f"input {n}", "output": [f"an answer, number {n}", f"other {n}"]}
         for n in range(30)
     ]
+    for n, instance in enumerate(instances):
+        if kind == "label":
+            instance |= {"input": f"input {n} about {n % 5}", "output": ["Yes." if n % 3 else "no"]}
+        if kind == "choice":
+            instance |= {"input": f"Which is {n}? (A) one more {n} (B) two less {n}", "output": ["AB"[n % 2]]}
     english = {name: ["English"] for name in ("Input_language", "Output_language", "Instruction_language")}
     task = {"Definition": ["Answer yes or no." if kind == "label" else "Write it."], **english, "Instances": instances}
-    table, counts = ingest_task(IngestParams(10), f"super_ni/tasks/task1_{kind}.json", json.dumps(task).encode())
-    return table, counts.facts
+    return ingest_task(IngestParams(10), f"super_ni/tasks/task1_{kind}.json", json.dumps(task).encode())
 
 
 _PAIRS = [json.dumps([f"question {n}?", f"answer {n % 17} to it"]) for n in range(40)] + [
@@ -99,6 +125,7 @@ _PAIRS = [json.dumps([f"question {n}?", f"answer {n % 17} to it"]) for n in rang
     '["a", ""]',
 ]
 _TRIPLETS = [json.dumps([f"premise {n % 20}", f"implied {n}", f"denied {n}"]) for n in range(40)]
+_SETS = [json.dumps({"set": [f"how {n}", f"how is {n}", f"what of {n // 2}"]}) for n in range(40)]
 _QUERIES = [
     json.dumps({"query": f"query {n}", "pos": [f"passage {n}"], "neg": [f"passage {n + 1}"]}) for n in range(40)
 ]

@@ -7,6 +7,7 @@ import xxhash
 from medi import mine
 from medi.schema import ROWS, TOKENS, row_id, table_of, text_id
 
+RULES = mine.PairRules(symmetric=False, clusters=False)
 Vectors = dict[str, tuple[float, ...]]
 
 
@@ -27,12 +28,13 @@ def tokens_of(texts: list[str]) -> pa.Table:
     return table_of(sorted(lines, key=lambda r: str(r["text_id"])), TOKENS)
 
 
-def texts_of(rows: pa.Table, vectors: Vectors, kind: str = "pair") -> mine.Texts:
+def texts_of(rows: pa.Table, vectors: Vectors, kind: str = "pair", rules: mine.PairRules = RULES) -> mine.Texts:
     """Return the unit's texts with the given vectors, each brought to unit length."""
-    encoded = mine.texts_to_encode(rows, kind, 4)
+    of_pairs = rules if kind == "pair" else None
+    known = mine.texts_to_tokenize(rows, kind, of_pairs)
+    encoded = mine.texts_to_encode(rows, kind, of_pairs, tokens_of(known))
     matrix = np.array([vectors[t] for t in encoded], dtype=np.float64)
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    known = mine.texts_to_tokenize(rows, kind)
     return mine.Texts.of(known, tokens_of(known), encoded, matrix.astype(np.float32))
 
 

@@ -56,7 +56,7 @@ def test_token_keys_tell_what_the_encoder_cannot(tiny_encoder: Path) -> None:
     table, counts = tokens(["tea  time", "tea time", long, long + " word2"], tiny.tokenize, spec.max_length_tokens)
     keys = dict(zip(table["text_id"].to_pylist(), table["token_key"].to_pylist(), strict=True))
     assert len(keys) == 4 and len(set(keys.values())) == 2
-    assert counts.facts["truncated_texts"] == 2
+    assert counts.facts["full_texts"] == 2
 
 
 def test_chunks_hold_every_text_once_alike_in_length() -> None:

@@ -4,16 +4,14 @@ import pyarrow as pa
 import pytest
 
 from medi import mine
-from tests.mining import random_vectors, rows_of, texts_of
-
-RULES = mine.PairRules(symmetric=False, clusters=False)
+from tests.mining import RULES, random_vectors, rows_of, texts_of, tokens_of
 
 
 def negatives_of(
     rows: pa.Table, vectors: dict[str, tuple[float, ...]], rules: mine.PairRules = RULES
 ) -> dict[str, list[str]]:
     """Return the negatives by (query>positive)."""
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, vectors), rules)
+    pairs, counts = mine.mine_pairs(rows, texts_of(rows, vectors, rules=rules), rules)
     counts.check("mine")
     return {f"{row['query']}>{row['positive']}": row["negatives"] for row in pairs.to_pylist()}
 
@@ -121,3 +119,21 @@ def test_audit_lists_every_known_positive_by_folded_text_id() -> None:
     table = mine.audit("toy", rows, pairs)
     expected = {(text_id("q one"), text_id("p")), (text_id("q one"), text_id("o"))}
     assert {(r["query"], r["positive"]) for r in table.to_pylist()} == expected and len(table) == 2
+
+
+def test_a_good_given_negative_behind_any_number_of_known_positives_is_kept() -> None:
+    """Nine rows of one query, each with the others' positives in front of the one that may stand."""
+    positives = [f"p{i}" for i in range(9)]
+    given = [*positives, "good"]
+    rows = rows_of(*({"query": "q", "positive": p, "negatives": given} for p in positives))
+    pairs, counts = mine.mine_pairs(rows, texts_of(rows, random_vectors(["q", *given])), RULES)
+    assert pairs["negatives"].to_pylist() == [["good"]] * 9
+    assert set(map(tuple, pairs["negative_origins"].to_pylist())) == {("given",)}
+    assert counts.facts["given_known_positive"] == 81
+
+
+def test_only_the_chosen_given_negatives_are_encoded() -> None:
+    given = ["P", "n1", "n2", "n3", "n4", "n5", "n6"]
+    rows = rows_of({"query": "q", "positive": "p", "negatives": given})
+    known = mine.texts_to_tokenize(rows, "pair", RULES)
+    assert mine.texts_to_encode(rows, "pair", RULES, tokens_of(known)) == ["n1", "n2", "n3", "n4", "p", "q"]

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from medi import mine
 from medi.mine.search import scores_of
-from medi.mine.tasks import SECOND_OF_MUTUAL
+from medi.schema import SECOND_OF_MUTUAL
 from tests.mining import random_vectors, rows_of, texts_of
 
 

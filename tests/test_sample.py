@@ -3,9 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from medi.mine.tasks import SECOND_OF_MUTUAL
 from medi.sample import quota_of, sample
-from medi.schema import PAIRS, table_of
+from medi.schema import PAIRS, SECOND_OF_MUTUAL, table_of
 
 
 def pairs(ranks: list[int], kind: str = "pair") -> pa.Table:

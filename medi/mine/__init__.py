@@ -4,9 +4,9 @@
 mines Super-NI by s_pos and s_neg (paper 2.3), `pairs` mines the 30 embedding sets.
 """
 
-from medi.mine.pairs import PairRules, mine_pairs
+from medi.mine.pairs import mine_pairs
 from medi.mine.tasks import mine_label_task, mine_text_task
-from medi.mine.texts import Texts, audit, texts_to_encode, texts_to_tokenize
+from medi.mine.texts import PairRules, Texts, audit, texts_to_encode, texts_to_tokenize
 
 __all__ = [
     "PairRules",

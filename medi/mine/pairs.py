@@ -11,49 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from medi.mine.search import SCAN_BYTES, Lists, cosines_of, top_k
-from medi.mine.texts import GIVEN_LOOKED_AT, Texts, known_positives
+from medi.mine.texts import Known, PairRules, Texts, given_negatives, known_positives, narrowed
 from medi.schema import PAIRS, Counts, table_of
 
 
 @dataclass(frozen=True)
-class PairRules:
-    """How negatives are chosen: at most `given` of the row's own, and mined ones up to `mined` where none is left."""
-
-    symmetric: bool
-    clusters: bool
-    given: int = 4
-    mined: int = 1
-
-
-@dataclass(frozen=True)
 class _Pool:
-    """What negatives are mined from: the rows, their texts, what is barred, and the memory of one block."""
+    """What negatives are mined from: the rows, their texts, the known positives, and the memory of one block."""
 
     rows: pa.Table
     texts: Texts
-    barred: "_Barred"
+    known: Known
     scan_bytes: int
-
-
-@dataclass(frozen=True)
-class _Barred:
-    """What may not be a negative: the query's own class and its known positives."""
-
-    known: dict[int, set[int]]
-    cluster_of: np.ndarray | None
-
-    def holds(self, query: int, candidate: int) -> bool:
-        """Return whether the candidate's class is the query's or a known positive of it."""
-        if self.cluster_of is not None:
-            return self.cluster_of[query] == self.cluster_of[candidate]
-        return candidate == query or candidate in self.known.get(query, ())
-
-    def documents(self, query: int, number_of: dict[int, int], members: dict[int, list[int]]) -> np.ndarray:
-        """Return the document numbers that are barred for a query's class, int64 [b]."""
-        if self.cluster_of is not None:
-            return np.array(members.get(int(self.cluster_of[query]), []), dtype=np.int64)
-        barred = {query, *self.known.get(query, ())}
-        return np.array(sorted(number_of[c] for c in barred if c in number_of), dtype=np.int64)
 
 
 def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
@@ -62,16 +31,17 @@ def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules, scan_bytes: int =
     Counts: dropped `identity_to_encoder` (positive and query are one text to the encoder). Facts: given negatives left
     out by reason, mined negatives, queries left short and the negatives they miss.
     """
-    barred = _Barred(*known_positives(rows, texts, rules.symmetric, rules.clusters))
+    rows, facts = narrowed(rows, rules)
+    known = known_positives(rows, texts, rules)
     counts = Counts(rows_in=len(rows))
     same = texts.classes(rows["query"].to_pylist()) == texts.classes(rows["positive"].to_pylist())
     counts.dropped["identity_to_encoder"] = int(same.sum())
     rows = rows.filter(pa.array(~same))
     queries = rows["query"].to_pylist()
-    facts: Counter[str] = Counter()
-    given = _given(rows, texts, barred, rules.given, facts)
+    given, by_encoder = given_negatives(rows, texts, known, rules.given)
+    facts += by_encoder + Counter(given_negatives=sum(map(len, given)))
     bare = [row for row, negatives in enumerate(given) if not negatives]
-    pool = _Pool(rows, texts, barred, scan_bytes)
+    pool = _Pool(rows, texts, known, scan_bytes)
     mined = dict(zip(bare, _mined([queries[r] for r in bare], pool, rules.mined), strict=True))
     negatives = [given[row] or mined[row] for row in range(len(rows))]
     missing = [rules.mined - len(negatives[row]) for row in bare]
@@ -83,45 +53,32 @@ def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules, scan_bytes: int =
     return _pairs(rows, texts, negatives, set(bare)), counts
 
 
-def _given(rows: pa.Table, texts: Texts, barred: _Barred, most: int, facts: Counter[str]) -> list[list[str]]:
-    """Return each row's first given negatives that pass, in file order, each text once."""
-    kept: list[list[str]] = []
-    for query, listed in zip(rows["query"].to_pylist(), rows["negatives"].to_pylist(), strict=True):
-        own, chosen, seen = int(texts.class_of[texts.number_of[query]]), [], set()
-        for text in listed[:GIVEN_LOOKED_AT]:
-            number = texts.number_of[text]
-            candidate = int(texts.class_of[number])
-            if barred.holds(own, candidate):
-                facts["given_known_positive"] += 1
-            elif candidate in seen:
-                facts["given_repeated"] += 1
-            elif len(chosen) < most and texts.vector_of[number] >= 0:
-                chosen.append(text)
-            seen.add(candidate)
-        facts["given_negatives"] += len(chosen)
-        kept.append(chosen)
-    return kept
-
-
 def _mined(queries: list[str], pool: _Pool, k: int) -> list[list[str]]:
     """Return for each query its k nearest documents that are not barred, best first (strategy `passage`)."""
-    texts, barred = pool.texts, pool.barred
+    texts = pool.texts
     positives = sorted(set(pool.rows["positive"].to_pylist()), key=texts.number_of.__getitem__)
     first_of: dict[int, str] = {}
     for text in positives:
         first_of.setdefault(int(texts.class_of[texts.number_of[text]]), text)
     documents = list(first_of.values())
-    number_of = {c: number for number, c in enumerate(first_of)}
-    members: dict[int, list[int]] = {}
-    if barred.cluster_of is not None:
-        for c, number in number_of.items():
-            members.setdefault(int(barred.cluster_of[c]), []).append(number)
     distinct = sorted(set(queries), key=texts.number_of.__getitem__)
-    lists = [barred.documents(int(c), number_of, members) for c in texts.classes(distinct)]
+    lists = _barred(pool.known, texts.classes(distinct), np.array(list(first_of), dtype=np.int64))
     vectors = texts.vectors_of(distinct), texts.vectors_of(documents)
     found, _ = top_k(*vectors, k, Lists.of(lists), pool.scan_bytes)
     answers = {q: [documents[d] for d in row if d >= 0] for q, row in zip(distinct, found.tolist(), strict=True)}
     return [answers[query] for query in queries]
+
+
+def _barred(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
+    """Return for each query's class the numbers of the documents (given by class) that it must not get."""
+    number_of = {int(c): number for number, c in enumerate(documents)}
+    if known.cluster_of is None:
+        barred = ({int(q), *known.of_query.get(int(q), ())} for q in queries)
+        return [np.array(sorted(number_of[c] for c in own if c in number_of), dtype=np.int64) for own in barred]
+    members: dict[int, list[int]] = {}
+    for number, c in enumerate(documents):
+        members.setdefault(int(known.cluster_of[c]), []).append(number)
+    return [np.array(members.get(int(known.cluster_of[q]), []), dtype=np.int64) for q in queries]
 
 
 def _pairs(rows: pa.Table, texts: Texts, negatives: list[list[str]], mined_rows: set[int]) -> pa.Table:

@@ -10,10 +10,7 @@ import pyarrow as pa
 
 from medi.mine.search import SCAN_BYTES, Lists, top_k
 from medi.mine.texts import Texts
-from medi.schema import PAIRS, Counts, table_of
-
-# Ranks from here on mark the row of a mutual pair that returns only where the task would miss its quota.
-SECOND_OF_MUTUAL = 1 << 32
+from medi.schema import PAIRS, SECOND_OF_MUTUAL, Counts, table_of
 
 _Found = tuple[np.ndarray, np.ndarray]
 
@@ -41,8 +38,9 @@ def mine_label_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) 
 def mine_text_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
     """Return PAIRS of kind `text` from ROWS whose first reference is y, sorted by id.
 
-    The positive is chosen first; the negative is neither it nor an example that chose this one, or was chosen by it,
-    as its positive. Counts and facts as for label tasks.
+    The positive is chosen first. Super-NI is symmetric (Table 5), so an example that chose this one is a known positive
+    too, and the negative is neither of them: one pair of texts never stands both as a positive and as a negative.
+    Counts and facts as for label tasks.
     """
     inputs, outputs = (texts.vectors_of(rows[column].to_pylist()) for column in ("query", "output"))
     classes = texts.classes(rows["query"].to_pylist())

@@ -4,6 +4,7 @@ Texts equal when folded, or equal in token ids after truncation, are one *class*
 negative. Every comparison of mining is between classes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,18 @@ import pyarrow as pa
 
 from medi.schema import POSITIVES, fold, table_of, text_id
 
-# Given negatives beyond these are not looked at: four are wanted, and the lists of msmarco hold up to a hundred.
-GIVEN_LOOKED_AT = 16
+# How many given negatives that pass by fold are looked at by the encoder's eye; msmarco lists up to a hundred.
+GIVEN_LOOKED_AT = 8
+
+
+@dataclass(frozen=True)
+class PairRules:
+    """How negatives are chosen: at most `given` of the row's own, and mined ones up to `mined` where none is left."""
+
+    symmetric: bool
+    clusters: bool
+    given: int = 4
+    mined: int = 1
 
 
 @dataclass(frozen=True)
@@ -29,15 +40,25 @@ class Texts:
     vectors: np.ndarray
 
     @staticmethod
-    def of(texts: Sequence[str], tokens: pa.Table, encoded: Sequence[str], vectors: np.ndarray) -> "Texts":
+    def of(
+        texts: Iterable[str], tokens: pa.Table, encoded: Sequence[str] = (), vectors: np.ndarray | None = None
+    ) -> "Texts":
         """Return the index over `texts` with their TOKENS; `vectors` float32 [v, D] stand in the order of `encoded`."""
         ordered = sorted(texts, key=text_id)
         number_of = {text: number for number, text in enumerate(ordered)}
         vector_of = np.full(len(ordered), -1, dtype=np.int64)
         vector_of[[number_of[text] for text in encoded]] = np.arange(len(encoded))
         keys = dict(zip(tokens["text_id"].to_pylist(), tokens["token_key"].to_pylist(), strict=True))
-        classes = _classes([fold(t) for t in ordered], [keys[text_id(t)] for t in ordered])
-        return Texts(number_of, classes, vector_of, vectors)
+        classes = _classes([(fold(text), keys[text_id(text)]) for text in ordered])
+        return Texts(number_of, classes, vector_of, np.empty((0, 0), np.float32) if vectors is None else vectors)
+
+    @staticmethod
+    def by_fold(texts: Iterable[str]) -> "Texts":
+        """Return an index whose classes are those of folded texts only, without vectors."""
+        ordered = list(dict.fromkeys(texts))
+        number_of = {text: number for number, text in enumerate(ordered)}
+        classes = _classes([(fold(text),) for text in ordered])
+        return Texts(number_of, classes, np.full(len(ordered), -1, dtype=np.int64), np.empty((0, 0), np.float32))
 
     def numbers(self, texts: Iterable[str]) -> np.ndarray:
         """Return the numbers of the texts, int64 [n]."""
@@ -52,39 +73,75 @@ class Texts:
         return self.vectors[self.vector_of[self.numbers(texts)]]
 
 
-def texts_to_tokenize(rows: pa.Table, kind: str) -> list[str]:
-    """Return the distinct texts of ROWS whose equality matters, sorted: kind `pair`, `label` or `text`."""
-    if kind == "label":
-        return sorted(set(rows["query"].to_pylist()))
-    if kind == "text":
-        return sorted({*rows["query"].to_pylist(), *rows["output"].to_pylist()})
-    texts = {*rows["query"].to_pylist(), *rows["positive"].to_pylist()}
-    for column, most in (("other_positives", None), ("negatives", GIVEN_LOOKED_AT)):
-        for listed in rows[column].to_pylist():
-            texts.update(listed[:most])
-    return sorted(texts)
+def texts_to_tokenize(rows: pa.Table, kind: str, rules: PairRules | None = None) -> list[str]:
+    """Return the distinct texts of ROWS whose equality matters, sorted. `rules` are those of kind `pair`."""
+    if rules is None:
+        columns = ("query",) if kind == "label" else ("query", "output")
+        return sorted({text for column in columns for text in rows[column].to_pylist()})
+    return sorted(_texts_of(narrowed(rows, rules)[0]))
 
 
-def texts_to_encode(rows: pa.Table, kind: str, given_negatives: int) -> list[str]:
+def texts_to_encode(rows: pa.Table, kind: str, rules: PairRules | None, tokens: pa.Table) -> list[str]:
     """Return the distinct texts of ROWS that mining needs vectors of, sorted.
 
-    Other positives are compared, never scored, so they are not encoded; of the given negatives only those that could
-    be among the first `given_negatives` of their row.
+    Other positives are compared, never scored, so they are not encoded; of the given negatives only the chosen are.
     """
-    if kind != "pair":
+    if rules is None:
         return texts_to_tokenize(rows, kind)
+    rows, _ = narrowed(rows, rules)
+    texts = Texts.of(_texts_of(rows), tokens)
+    chosen, _ = given_negatives(rows, texts, known_positives(rows, texts, rules), rules.given)
+    return sorted(
+        {*rows["query"].to_pylist(), *rows["positive"].to_pylist(), *(t for listed in chosen for t in listed)}
+    )
+
+
+def _texts_of(rows: pa.Table) -> set[str]:
+    """Return every text of ROWS of an embedding set."""
     texts = {*rows["query"].to_pylist(), *rows["positive"].to_pylist()}
-    for listed in rows["negatives"].to_pylist():
-        texts.update(listed[: given_negatives + 4 if given_negatives else 0])
-    return sorted(texts)
+    for column in ("other_positives", "negatives"):
+        texts.update(text for listed in rows[column].to_pylist() for text in listed)
+    return texts
 
 
-def _classes(folded: Sequence[str], keys: Sequence[int]) -> np.ndarray:
-    """Return a class number for each text, int64 [t]: the smallest text number it equals by fold or token key."""
-    groups = Groups(len(folded))
+def narrowed(rows: pa.Table, rules: PairRules) -> tuple[pa.Table, Counter[str]]:
+    """Return the ROWS with the first given negatives that pass by folded text, and what was left out by reason.
+
+    So only few of a long list have to be tokenized. It must come first: known positives are those of the whole pool.
+    """
+    texts = Texts.by_fold(_texts_of(rows))
+    chosen, facts = given_negatives(rows, texts, known_positives(rows, texts, rules), GIVEN_LOOKED_AT)
+    column = pa.array(chosen, pa.list_(pa.string()))
+    return rows.set_column(rows.column_names.index("negatives"), rows.schema.field("negatives"), column), facts
+
+
+def given_negatives(rows: pa.Table, texts: Texts, known: "Known", most: int) -> tuple[list[list[str]], Counter[str]]:
+    """Return each row's first `most` given negatives that may stand, in file order, each class once; and the rest,
+    counted: `given_known_positive` (or the query itself) and `given_repeated`.
+    """
+    kept: list[list[str]] = []
+    facts: Counter[str] = Counter()
+    for query, listed in zip(rows["query"].to_pylist(), rows["negatives"].to_pylist(), strict=True):
+        own, chosen, seen = int(texts.class_of[texts.number_of[query]]), [], set()
+        for text in listed:
+            candidate = int(texts.class_of[texts.number_of[text]])
+            if known.holds(own, candidate):
+                facts["given_known_positive"] += 1
+            elif candidate in seen:
+                facts["given_repeated"] += 1
+            elif len(chosen) < most:
+                chosen.append(text)
+            seen.add(candidate)
+        kept.append(chosen)
+    return kept, facts
+
+
+def _classes(names: Sequence[tuple[str | int, ...]]) -> np.ndarray:
+    """Return a class number for each text, int64 [t]: the smallest number of a text that shares one of its names."""
+    groups = Groups(len(names))
     seen: dict[str | int, int] = {}
-    for number, names in enumerate(zip(folded, keys, strict=True)):
-        for name in names:
+    for number, own in enumerate(names):
+        for name in own:
             groups.join(number, seen.setdefault(name, number))
     return groups.roots()
 
@@ -112,30 +169,43 @@ class Groups:
         return np.array([self.root(n) for n in range(len(self._parent))], dtype=np.int64)
 
 
-def known_positives(
-    rows: pa.Table, texts: Texts, symmetric: bool, clusters: bool
-) -> tuple[dict[int, set[int]], np.ndarray | None]:
-    """Return the classes that are known positives of each query's class, from the whole pool.
+@dataclass(frozen=True)
+class Known:
+    """The classes that are known positives of each query's class; in clusters, all of the query's cluster."""
 
-    All positives of a query's folded text count, `other_positives` included. In symmetric sources the relation is
-    symmetric; in clusters also transitive: then the second value names each class's cluster, int64 [t].
+    of_query: dict[int, set[int]]
+    cluster_of: np.ndarray | None
+
+    def holds(self, query: int, candidate: int) -> bool:
+        """Return whether the candidate's class is the query's or a known positive of it."""
+        if self.cluster_of is not None:
+            return bool(self.cluster_of[query] == self.cluster_of[candidate])
+        return candidate == query or candidate in self.of_query.get(query, ())
+
+
+def known_positives(rows: pa.Table, texts: Texts, rules: PairRules) -> Known:
+    """Return the known positives of every query of the pool.
+
+    All positives of a query's text count, `other_positives` included. In symmetric sources the relation is symmetric;
+    in clusters also transitive.
     """
-    known: dict[int, set[int]] = {}
     queries = texts.classes(rows["query"].to_pylist()).tolist()
     positives = texts.classes(rows["positive"].to_pylist()).tolist()
     others = [texts.classes(listed).tolist() for listed in rows["other_positives"].to_pylist()]
-    if clusters:
+    related = [(query, (positive, *more)) for query, positive, more in zip(queries, positives, others, strict=True)]
+    if rules.clusters:
         groups = Groups(len(texts.class_of))
-        for query, positive, listed in zip(queries, positives, others, strict=True):
-            for member in (positive, *listed):
+        for query, members in related:
+            for member in members:
                 groups.join(query, member)
-        return known, groups.roots()
-    for query, positive, listed in zip(queries, positives, others, strict=True):
-        known.setdefault(query, set()).update((positive, *listed))
-        if symmetric:
-            for member in (positive, *listed):
+        return Known({}, groups.roots())
+    known: dict[int, set[int]] = {}
+    for query, members in related:
+        known.setdefault(query, set()).update(members)
+        if rules.symmetric:
+            for member in members:
                 known.setdefault(member, set()).add(query)
-    return known, None
+    return Known(known, None)
 
 
 def audit(source: str, rows: pa.Table, pairs: pa.Table) -> pa.Table:

@@ -22,7 +22,7 @@ from medi.vectors import CHUNK_ROWS, id_numbers
 from pipelines.build.context import Context
 from pipelines.build.progress import reporter
 from pipelines.build.reading import run_ingest
-from pipelines.build.units import Unit
+from pipelines.build.units import SUPER_NI, Unit
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,19 @@ def ingest_step(context: Context, unit: Unit, look: bool = False) -> Record:
         "variant": unit.variant,
         "layout": unit.origin.layout,
         "fields": unit.origin.fields,
-        "quota_rows": unit.quota_rows,
         "seed": settings.seed,
-        "take": settings.take,
         "strict": settings.strict,
         "max_bad_rows": settings.max_bad_rows,
-        "check_all_lines": settings.check_all_lines,
     }
+    if unit.source != SUPER_NI:
+        # A Super-NI task is read whole, whatever its quota.
+        params |= {
+            "quota_rows": unit.quota_rows,
+            "take": settings.take,
+            "check_all_lines": settings.check_all_lines,
+            "keyed": any(file.keyed for file in unit.origin.files),
+            "beginnings": sorted(file.name for file in unit.files if file.prefix),
+        }
     inputs = {file.name: file.sha256 for file in (*unit.files, *unit.pages)}
     return _step(context, ("ingest", unit.name, params, inputs), look, lambda: run_ingest(settings, unit))
 
@@ -70,7 +76,7 @@ def tokens_step(context: Context, unit: Unit, rows: Record, look: bool = False) 
     params = {key: spec[key] for key in ("name", "revision", "prompt", "max_length_tokens")}
 
     def run() -> tuple[pa.Table, Counts]:
-        texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows))
+        texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows), rules_of(unit))
         return tokens(texts, context.encoder().tokenize, context.spec.max_length_tokens)
 
     return _step(context, ("tokens", unit.name, params, {"rows": rows.content}), look, run)
@@ -83,7 +89,7 @@ def lengths_to_encode(context: Context, unit: Unit) -> dict[str, int]:
         return {}
     table = context.store.open(tokens_step(context, unit, rows))
     known = dict(zip(table["text_id"].to_pylist(), table["length_tokens"].to_pylist(), strict=True))
-    texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), GIVEN)
+    texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), rules_of(unit), table)
     return {text: known[text_id(text)] for text in texts}
 
 
@@ -108,26 +114,30 @@ def encode_texts(context: Context, lengths: Mapping[str, int]) -> None:
             reporter().advance("embed", rows=len(chunk), steps=len(chunk))
 
 
-# Profile `paper`: the first four given negatives that pass, one mined negative where there is none.
-GIVEN, MINED = 4, 1
+def rules_of(unit: Unit) -> mine.PairRules | None:
+    """Return how an embedding set is mined in profile `paper`; None for a Super-NI task.
+
+    The first four given negatives that pass; one mined negative where there is none.
+    """
+    source = unit.declared
+    return None if unit.source == SUPER_NI else mine.PairRules(source.symmetric, source.clusters, given=4, mined=1)
 
 
 def mine_step(context: Context, unit: Unit, rows: Record, token_record: Record, look: bool = False) -> Record:
     """Return the record of the unit's PAIRS, all of the pool."""
-    kind, source = kind_of(rows), unit.declared
-    rules = mine.PairRules(source.symmetric, source.clusters, GIVEN, MINED)
+    kind, rules = kind_of(rows), rules_of(unit)
     params: dict[str, object] = {"kind": kind, "profile": context.settings.profile, "encoder": context.encoder_params}
-    if kind == "pair":
+    if rules:
         params["rules"] = asdict(rules)
     inputs = {"rows": rows.content, "tokens": token_record.content}
 
     def run() -> tuple[pa.Table, Counts]:
-        table = context.store.open(rows)
-        encoded = mine.texts_to_encode(table, kind, GIVEN)
+        table, token_table = context.store.open(rows), context.store.open(token_record)
+        encoded = mine.texts_to_encode(table, kind, rules, token_table)
         vectors = context.vectors.gather(id_numbers([text_id(text) for text in encoded]))
-        known = mine.texts_to_tokenize(table, kind)
-        texts = mine.Texts.of(known, context.store.open(token_record), encoded, vectors)
-        if kind == "pair":
+        known = mine.texts_to_tokenize(table, kind, rules)
+        texts = mine.Texts.of(known, token_table, encoded, vectors)
+        if rules:
             return mine.mine_pairs(table, texts, rules, context.scan_bytes)
         task = mine.mine_label_task if kind == "label" else mine.mine_text_task
         return task(table, texts, context.scan_bytes)
@@ -190,7 +200,7 @@ def _clusters(context: Context, pairs: pa.Table) -> Clusters:
 
 def instructions_of(context: Context, unit: Unit, rows: Record) -> UnitInstructions:
     """Return what is said of the unit's queries and documents."""
-    if unit.source != "super_ni":
+    if unit.source != SUPER_NI:
         return context.instructions.for_source(unit.source, unit.declared.licence)
     facts = rows.counts["facts"]
     return context.instructions.for_task(unit.name, str(facts["definition"]), str(facts["licence"]))
