@@ -5,11 +5,12 @@ on that text alone: library batching changed the bits of 18% of vectors when oth
 """
 
 import json
+import os
 import platform
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -78,8 +79,15 @@ def describe(name: str, folder: Path, revision: str, dtype: str) -> EncoderSpec:
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise MediError(f"--encoder {name}: {folder} has no config.json; name a sentence-transformers model or folder")
     arithmetic = _arithmetic(dtype)
-    shapes = GPU_SHAPES if arithmetic.startswith("cuda") else SHAPES
-    return EncoderSpec(name, revision, dtype, _max_length(folder), shapes, arithmetic)
+    longest = _max_length(folder)
+    shapes = shapes_for(longest, GPU_SHAPES if arithmetic.startswith("cuda") else SHAPES)
+    return EncoderSpec(name, revision, dtype, longest, shapes, arithmetic)
+
+
+def shapes_for(max_length_tokens: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> tuple[tuple[int, int], ...]:
+    """Return the (tokens, rows) of an encoder's batches: its own maximum is the last, as it has no position beyond."""
+    rows_of_last = next(rows for length, rows in shapes if length >= max_length_tokens)
+    return (*(s for s in shapes if s[0] < max_length_tokens), (max_length_tokens, rows_of_last))
 
 
 def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
@@ -95,7 +103,10 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
     logging.disable_progress_bar()
     device = "cuda" if spec.arithmetic.startswith("cuda") else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise MediError("a GPU was found but torch cannot use it; install a CUDA build of torch, or its CPU build")
+        raise MediError(
+            f"a GPU is here ({spec.arithmetic}) but torch {torch.__version__} cannot use it; bring driver and torch "
+            "together, or build on the CPU: put CUDA_VISIBLE_DEVICES= before the command"
+        )
     try:
         model = SentenceTransformer(
             str(folder), device=device, local_files_only=True, model_kwargs={"dtype": getattr(torch, spec.dtype)}
@@ -132,8 +143,7 @@ class _FixedShapes:
 
     def __init__(self, model: "SentenceTransformer", spec: EncoderSpec) -> None:
         self._model = model.eval()
-        self._shapes = [s for s in spec.shapes if s[0] < spec.max_length_tokens]
-        self._shapes.append(next(s for s in spec.shapes if s[0] >= spec.max_length_tokens))
+        self._shapes = spec.shapes
         self._pad = model.tokenizer.pad_token_id or 0
 
     def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
@@ -196,14 +206,26 @@ def _number(path: Path, field: str) -> int:
 
 def _arithmetic(dtype: str) -> str:
     """Return the kind of arithmetic (`cpu-avx512`, `cpu-avx512bf16`, `cuda-sm90`, ...), asked without torch."""
-    if shutil.which("nvidia-smi") and not metadata.version("torch").endswith("+cpu"):
+    asked = shows_gpu(os.environ) and not metadata.version("torch").endswith("+cpu")
+    if asked and shutil.which("nvidia-smi"):
         call = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
         answer = subprocess.run(call, capture_output=True, text=True, check=False)
         if answer.returncode == 0 and answer.stdout.strip():
             return "cuda-sm" + answer.stdout.split()[0].replace(".", "")
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # pyright: ignore
     cpuinfo = Path("/proc/cpuinfo")
     flags = cpuinfo.read_text() if cpuinfo.exists() else ""
+    return cpu_arithmetic(dtype, np.show_config(mode="dicts").get("SIMD Extensions", {}), flags)  # pyright: ignore
+
+
+def shows_gpu(variables: Mapping[str, str]) -> bool:
+    """Return whether CUDA_VISIBLE_DEVICES leaves a GPU in sight: not where it is empty or begins with -1."""
+    return variables.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() not in ("", "-1", "NoDevFiles")
+
+
+def cpu_arithmetic(dtype: str, extensions: Mapping[str, Sequence[str]], flags: str) -> str:
+    """Return the kind of a processor from what numpy found beyond its baseline, and the flags of /proc/cpuinfo."""
+    # numpy leaves out an empty list: on a processor without these, or one that is no x86.
+    found = extensions.get("found", ())
     if "X86_V4" not in found and not any(f.startswith("AVX512") for f in found):
         wide = "X86_V3" in found or "AVX2" in found
         return "cpu-avx2" if wide else f"cpu-{platform.machine().lower()}"

@@ -1,7 +1,10 @@
 """A text's vector depends on that text alone; MiniLM's are those of sentence-transformers."""
 
 import json
+import platform
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +100,66 @@ def test_threads_may_tokenize_at_once(tiny_encoder: Path) -> None:
     expected = tiny.tokenize(TEXTS)
     with ThreadPoolExecutor(8) as pool:
         assert all(ids == expected for ids in pool.map(lambda _: tiny.tokenize(TEXTS), range(40)))
+
+
+def cut_to(folder: Path, positions: int, made_of: Path) -> Path:
+    """Write the encoder again with so few positions, which is then all that its files say of its length."""
+    from safetensors.numpy import load_file, save_file
+
+    shutil.copytree(made_of, folder)
+    weights, table = load_file(folder / "model.safetensors"), "embeddings.position_embeddings.weight"
+    save_file(weights | {table: weights[table][:positions]}, folder / "model.safetensors", {"format": "pt"})
+    for name, change in (
+        ("config.json", {"max_position_embeddings": positions}),
+        ("sentence_bert_config.json", {"max_seq_length": positions}),
+    ):
+        (folder / name).write_text(json.dumps(json.loads((folder / name).read_bytes()) | change))
+    return folder
+
+
+def test_no_position_beyond_the_encoders_own_maximum(tiny_encoder: Path, tmp_path: Path) -> None:
+    spec, short = loaded(cut_to(tmp_path / "short", 77, tiny_encoder))
+    assert (spec.max_length_tokens, spec.shapes) == (77, ((32, 64), (64, 32), (77, 20)))
+    long = " ".join("abcdefghij" * 20)
+    assert [len(ids) for ids in short.tokenize([long])] == [77]
+    vectors = embed([long, "tea"], short.tokenize, short.encoder, "float32")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_the_last_shape_is_the_maximum() -> None:
+    assert encoder.shapes_for(512) == encoder.SHAPES
+    assert encoder.shapes_for(16) == ((16, 64),)
+    assert encoder.shapes_for(130, encoder.GPU_SHAPES)[-2:] == ((128, 256), (130, 160))
+
+
+def test_a_gpu_may_be_hidden() -> None:
+    hidden = {"", "-1", " -1", "-1,0", "NoDevFiles"}
+    shown = {"0", "1,0", "0,-1", "GPU-8f2a"}
+    values = hidden | shown
+    assert {value for value in values if not encoder.shows_gpu({"CUDA_VISIBLE_DEVICES": value})} == hidden
+    assert encoder.shows_gpu({})
+
+
+def test_a_gpu_that_torch_cannot_use_says_how_to_do_without(tiny_encoder: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("torch can use the GPU of this machine")
+    spec = replace(encoder.describe("tiny", tiny_encoder, "r", "float32"), arithmetic="cuda-sm90")
+    with pytest.raises(MediError, match="CUDA_VISIBLE_DEVICES= before the command$"):
+        encoder.load(spec, tiny_encoder)
+
+
+@pytest.mark.parametrize(
+    ("extensions", "flags", "float32", "bfloat16"),
+    [
+        ({"baseline": ["X86_V2"]}, "", f"cpu-{platform.machine().lower()}", f"cpu-{platform.machine().lower()}"),
+        ({"found": ["X86_V3"]}, "amx_bf16", "cpu-avx2", "cpu-avx2"),
+        ({"found": ["X86_V3", "X86_V4"]}, "avx512f", "cpu-avx512", "cpu-avx512"),
+        ({"found": ["AVX512F"]}, "avx512_bf16", "cpu-avx512", "cpu-avx512bf16"),
+        ({"found": ["AVX512F"]}, "avx512_bf16 amx_bf16", "cpu-avx512", "cpu-amxbf16"),
+    ],
+)
+def test_the_processor_is_named(extensions: dict[str, list[str]], flags: str, float32: str, bfloat16: str) -> None:
+    assert encoder.cpu_arithmetic("float32", extensions, flags) == float32
+    assert encoder.cpu_arithmetic("bfloat16", extensions, flags) == bfloat16
