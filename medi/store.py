@@ -19,6 +19,7 @@ import pyarrow as pa
 from medi.errors import MediError
 
 _COUNTER = itertools.count()
+_TEMPORARY = ".tmp-"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Store:
 
 def new_temporary(final: Path) -> Path:
     """Return a new empty folder beside `final`, named after host, process and its start so that orphans are known."""
-    name = f".tmp-{socket.gethostname()}-{os.getpid()}-{_start_of(os.getpid())}-{next(_COUNTER)}"
+    name = f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-{_start_of(os.getpid())}-{next(_COUNTER)}"
     temporary = final.parent / name
     temporary.mkdir(parents=True)
     return temporary
@@ -116,12 +117,22 @@ def fsync(path: Path) -> None:
 def remove_orphans(root: Path) -> int:
     """Delete temporary folders below `root` whose process is gone. Returns how many folders went."""
     gone = 0
-    for folder in root.rglob(".tmp-*"):
-        host, pid, start, _ = folder.name.removeprefix(".tmp-").rsplit("-", 3)
-        if host == socket.gethostname() and _start_of(int(pid)) != start:
-            shutil.rmtree(folder, ignore_errors=True)
+    # Other builds rename and remove folders meanwhile: os.walk passes over what is no longer there.
+    for parent, names, _ in os.walk(root):
+        temporaries = [name for name in names if name.startswith(_TEMPORARY)]
+        names[:] = sorted(set(names) - set(temporaries))
+        for name in filter(_is_orphan, temporaries):
+            shutil.rmtree(Path(parent, name), ignore_errors=True)
             gone += 1
     return gone
+
+
+def _is_orphan(name: str) -> bool:
+    """Return whether a temporary folder of this name was made here by a process that is gone."""
+    host, *numbers = name.removeprefix(_TEMPORARY).rsplit("-", 3)
+    if host != socket.gethostname() or len(numbers) != 3 or not numbers[0].isdigit():
+        return False
+    return _start_of(int(numbers[0])) != numbers[1]
 
 
 def _start_of(pid: int) -> str:

@@ -167,6 +167,29 @@ def test_an_empty_folder_and_an_older_release_are_replaced(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
+@pytest.mark.parametrize("kind", ["file", "link", "release of another version"])
+def test_what_a_person_put_into_a_release_is_never_deleted(tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "x"
+    tiny(2).write(out)
+    mine = out / "checkpoints" / "model.bin"
+    mine.parent.mkdir()
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        mine.symlink_to(tmp_path / "elsewhere")
+    else:
+        mine.write_text("a week of training")
+    if kind == "release of another version":
+        mine = out / "README.md"
+        (out / "manifest.json").write_text('{"format": "medi-release/0"}')
+    with pytest.raises(MediError, match=f"{mine} is not part of the release in {out} and would be deleted"):
+        tiny(3).write(out)
+    assert os.path.lexists(mine) and not list(tmp_path.glob("x.*"))
+    if kind == "link":
+        mine.unlink()
+        tiny(3).write(out)
+        assert open_release(out).rows() == 12
+
+
 def test_same_release_knows_its_own_head_and_its_missing_files(tmp_path: Path) -> None:
     out = tmp_path / "x"
     assert not same_release(out, manifest_head(tiny().contents()))

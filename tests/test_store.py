@@ -1,8 +1,10 @@
 """Artifacts are complete or not there; records name contents; orphans of dead processes go, living ones stay."""
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,6 +88,34 @@ def test_only_orphans_are_removed(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob(".tmp-*"))) == 2
     assert remove_orphans(tmp_path) == 1
     assert list(tmp_path.glob(".tmp-*")) == [mine] and f"-{os.getpid()}-" in mine.name
+
+
+def test_a_temporary_of_another_form_or_another_host_stays(tmp_path: Path) -> None:
+    names = [".tmp-mine", ".tmp-elsewhere-1-2-3", f".tmp-{socket.gethostname()}-x-2-3"]
+    for name in names:
+        (tmp_path / "toy" / name).mkdir(parents=True)
+    assert remove_orphans(tmp_path) == 0
+    assert sorted(path.name for path in (tmp_path / "toy").iterdir()) == sorted(names)
+
+
+def test_orphans_are_looked_for_while_another_build_renames_its_folders(tmp_path: Path) -> None:
+    code = (
+        "import shutil, sys; from pathlib import Path; from medi.store import new_temporary\n"
+        f"root = Path({str(tmp_path)!r})\n"
+        "while True:\n"
+        "    for n in range(40):\n"
+        "        temporary = new_temporary(root / 'toy' / str(n)); (temporary / 'inner').mkdir()\n"
+        "        temporary.rename(root / 'toy' / str(n)); shutil.rmtree(root / 'toy' / str(n))\n"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        until = time.monotonic() + 10
+        while not (tmp_path / "toy").exists():
+            assert time.monotonic() < until
+        assert sum(remove_orphans(tmp_path) for _ in range(3000)) == 0
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_digest_sees_values_not_chunks() -> None:

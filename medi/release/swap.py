@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
+from medi.release.manifest import MANIFEST, RUN
 
 _MARK = ".replacing"
 
@@ -58,7 +59,7 @@ def finish_swap(out: Path) -> None:
 def is_ours(folder: Path) -> bool:
     """Return whether the folder is a release of some format version of ours."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
+        manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and str(manifest.get("format")).startswith("medi-release/")
@@ -102,15 +103,35 @@ def _interrupted(out: Path) -> bool:
 
 
 def refuse_strangers(out: Path) -> None:
-    """Raise MediError where `out` holds something else than a release of ours, which must not be replaced."""
+    """Raise MediError where `out` holds what a build must not delete: no release of ours, or a file beside one."""
     if _old(out).exists():
         raise MediError(
             f"{_old(out)} stands in the way of a new {out.name}; move it away and run the same command again"
         )
-    if out.is_dir() and (is_ours(out) or not any(out.iterdir())):
+    if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
         return
-    if out.exists():
+    if not is_ours(out):
         raise MediError(f"{out} exists and is not a release of medi; name another --out, or move it away")
+    strange = _strange_file(out)
+    if strange:
+        raise MediError(
+            f"{strange} is not part of the release in {out} and would be deleted with it; "
+            "move it away, or name another --out"
+        )
+
+
+def _strange_file(out: Path) -> Path | None:
+    """Return the first file (or link) in a release that its manifest does not list, or None."""
+    listed = json.loads((out / MANIFEST).read_bytes()).get("files")
+    known = {entry.get("path") for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else set()
+    known |= {MANIFEST, RUN, _MARK}
+    for parent, folders, files in os.walk(out):
+        folders.sort()
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        for path in (Path(parent, name) for name in sorted(files + links)):
+            if path.relative_to(out).as_posix() not in known:
+                return path
+    return None
 
 
 def _news(out: Path) -> list[Path]:
