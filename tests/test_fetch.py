@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import pickle
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,9 @@ from medi.fetch import (
     Settings,
     choose_variant,
     download,
-    encoder_folder,
+    fetch_encoder,
     fetch_tasks,
-    obtain,
+    find_encoder,
     prefix,
     prefix_bytes,
     remote_files,
@@ -250,11 +252,12 @@ def test_the_first_place_that_answers_is_taken_and_named(hub: Hub, settings: Set
     kilt = variant("kilt", "https://data.example/kilt", File("kilt/fever-train-kilt.jsonl", "fever-train-kilt.jsonl"))
     hub.plain["/kilt/fever-train-kilt.jsonl"] = b"{}\n"
     fever = source(by_hand, absent, kilt)
-    found = obtain(fever, None, settings)
-    assert (found.variant.name, found.files[0].path.read_bytes()) == ("kilt", b"{}\n")
-    assert "agnews: variant kilt is taken" in said[-1] and "multi-train/emb-fever-train: answer 401" in said[-1]
+    taken, refusals = choose_variant(fever, None, settings)
+    assert (taken.name, download(fever, taken, settings).files[0].path.read_bytes()) == ("kilt", b"{}\n")
+    assert refusals[0] == "agnews: make it with the multi-task DPR scripts" and len(refusals) == 2
+    assert "multi-train/emb-fever-train: answer 401" in refusals[1]
     hub.plain.clear()
-    with pytest.raises(MediError) as nowhere:
+    with pytest.raises(NotThere) as nowhere:
         choose_variant(fever, None, Settings(settings.workspace / "empty"))
     for words in ("make it with the multi-task DPR scripts", "answer 404", "DIR/dpr_format/fever-*.json*", "--raw DIR"):
         assert words in str(nowhere.value)
@@ -384,17 +387,28 @@ def test_a_damaged_lock_file_is_one_line(settings: Settings, damage: str) -> Non
     assert "\n" not in str(refused.value)
 
 
-def test_a_hub_encoder_lies_in_the_workspace_without_code_or_pickles(hub: Hub, settings: Settings) -> None:
+def test_a_hub_encoder_is_found_by_its_settings_and_fetched_when_needed(hub: Hub, settings: Settings) -> None:
     wanted = ["1_Pooling/config.json", "2_Dense/pytorch_model.bin", "config.json", "model.safetensors", "spiece.model"]
     unwanted = ["pytorch_model.bin", "modeling.py", "onnx/model.json", "README.md", "training_args.bin"]
     hub.models["o/t5"] = Repository({name: name.encode() for name in wanted + unwanted})
-    folder, commit = encoder_folder("o/t5", None, settings)
-    assert commit == "a" * 40 and folder.is_relative_to(settings.hub)
+    found = find_encoder("o/t5", None, settings)
+    assert (found.name, found.revision) == ("o/t5", "a" * 40) and found.folder.is_relative_to(settings.hub)
+    # Only what its identity needs is here, and what the rest will take is known; code and pickles never come.
+    assert [path.rpartition("/")[2] for path in hub.paths() if "/resolve/" in path] == ["config.json"]
+    assert found.missing_bytes == sum(len(name) for name in wanted if name != "config.json")
+    assert pickle.loads(pickle.dumps(found)) == found
+    with pytest.raises(MediError, match="offline, and encoder o/t5 is not in"):
+        find_encoder("o/t5", None, replace(settings, offline=True))
+    folder = fetch_encoder(found, settings)
     assert sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if ".lock" not in p.name) == sorted(
         [*wanted, "1_Pooling", "2_Dense"]
     )
     hub.asked.clear()
-    assert encoder_folder("o/t5", None, Settings(settings.workspace, offline=True)) == (folder, commit)
+    again = find_encoder("o/t5", None, replace(settings, offline=True))
+    assert (again.revision, again.missing_bytes, fetch_encoder(again, settings)) == ("a" * 40, 0, folder)
     assert hub.asked == []
+    (folder / "model.safetensors").write_bytes(b"altered")
+    with pytest.raises(MediError, match="model.safetensors changed: size_bytes 17 -> 7"):
+        fetch_encoder(again, settings)
     with pytest.raises(NotThere, match="hub model o/absent: answer 401"):
-        encoder_folder("o/absent", None, settings)
+        find_encoder("o/absent", None, settings)

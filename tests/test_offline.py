@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from medi.fetch import SUPER_NI_COMMIT, Settings, download, encoder_folder, fetch_tasks, prefix, remote_files
+from medi.fetch import (
+    SUPER_NI_COMMIT,
+    Settings,
+    download,
+    fetch_encoder,
+    fetch_tasks,
+    find_encoder,
+    prefix,
+    remote_files,
+)
 from medi.source import File, Source, Variant, pair
 from tests.hub_server import Hub, Repository, environment, serving
 
@@ -33,10 +42,10 @@ settings = Settings(Path(sys.argv[1]), offline=sys.argv[2] == "offline", attempt
 calls = {
     "big": lambda: prefix(remote_files(BIG, BIG.variants[0], settings)[0], 1, settings).sha256,
     "plain": lambda: download(PLAIN, PLAIN.variants[0], settings).files[0].sha256,
-    "chosen": lambda: choose_variant(PLAIN, None, settings).name,
+    "chosen": lambda: choose_variant(PLAIN, None, settings)[0].name,
     "sizes": lambda: remote_sizes(PLAIN, PLAIN.variants[0], settings),
     "tasks": lambda: [file.sha256 for file in fetch_tasks(TASKS, settings)],
-    "encoder": lambda: encoder_folder("o/t5", None, settings)[1],
+    "encoder": lambda: fetch_encoder(find_encoder("o/t5", None, settings), settings).name,
 }
 said = {}
 for name, call in calls.items():
@@ -95,7 +104,7 @@ def test_offline_gives_what_is_here_without_a_call(hub: Hub, tmp_path: Path) -> 
         "chosen": "dpr",
         "sizes": {"dpr_format/nq-train.json": 2},
         "tasks": [file.sha256 for file in fetch_tasks(TASKS, settings)],
-        "encoder": encoder_folder("o/t5", None, settings)[1],
+        "encoder": fetch_encoder(find_encoder("o/t5", None, settings), settings).name,
     }
     assert run_child(tmp_path, "offline", guarded=True) == expected
     assert not (tmp_path / "attempts").exists()

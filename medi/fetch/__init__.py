@@ -1,7 +1,7 @@
 """From places to files: finds, downloads, pins and verifies what a build reads; the only room that uses the network."""
 
-from medi.fetch.download import choose_variant, download, fetch_all, obtain, prefix, prefix_bytes, remote_sizes
-from medi.fetch.encoder import encoder_folder
+from medi.fetch.download import choose_variant, download, fetch_all, prefix, prefix_bytes, remote_sizes
+from medi.fetch.encoder import MINILM, EncoderFiles, fetch_encoder, find_encoder
 from medi.fetch.http import NotThere
 from medi.fetch.local import LocalFile, digest_file
 from medi.fetch.places import Remote, remote_files, remote_pages
@@ -10,7 +10,9 @@ from medi.fetch.settings import Settings
 from medi.fetch.tasks import SUPER_NI_COMMIT, fetch_tasks
 
 __all__ = [
+    "MINILM",
     "SUPER_NI_COMMIT",
+    "EncoderFiles",
     "Found",
     "LocalFile",
     "NotThere",
@@ -20,11 +22,11 @@ __all__ = [
     "digest_file",
     "digested",
     "download",
-    "encoder_folder",
     "fetch_all",
+    "fetch_encoder",
     "fetch_tasks",
+    "find_encoder",
     "find_raw",
-    "obtain",
     "prefix",
     "prefix_bytes",
     "remote_files",

@@ -41,41 +41,33 @@ def download(source: Source, variant: Variant, settings: Settings) -> Found:
     return Found(variant, tuple(fetch_all(remotes, settings)), tuple(fetch_all(pages, settings)))
 
 
-def obtain(source: Source, variant_name: str | None, settings: Settings) -> Found:
-    """Return the files of the named variant, else of the first one whose place answers, and say which was taken.
+def choose_variant(source: Source, variant_name: str | None, settings: Settings) -> tuple[Variant, list[str]]:
+    """Return the named variant, else the first one whose place has its files, and why those before it were passed over.
 
-    Raises MediError where none answers, saying what to fetch and where to put it.
-    """
-    return download(source, choose_variant(source, variant_name, settings), settings)
-
-
-def choose_variant(source: Source, variant_name: str | None, settings: Settings) -> Variant:
-    """Return the named variant, else the first one whose place has its files; places are asked, nothing is fetched.
-
-    Raises MediError where none does, saying what to fetch and where to put it.
+    Places are asked, nothing is fetched. Raises NotThere where none does, saying what to fetch and where to put it,
+    MediError where a place fails.
     """
     refusals: list[str] = []
-    for variant in named_variants(source, variant_name):
+    variants = named_variants(source, variant_name)
+    for variant in variants:
         try:
             remote_files(source, variant, settings)
         except NotThere as refusal:
             refusals.append(str(refusal))
-            continue
-        if refusals:
-            settings.say(f"{source.name}: variant {variant.name} is taken; {'; '.join(refusals)}")
-        return variant
-    wanted = {f"DIR/{file.pattern}" for variant in named_variants(source, variant_name) for file in variant.files}
-    raise MediError(f"{source.name}: {'; '.join(refusals)}; or put a file at {' or '.join(sorted(wanted))}, --raw DIR")
+        else:
+            return variant, refusals
+    wanted = {f"DIR/{file.pattern}" for variant in variants for file in variant.files}
+    reasons = "; ".join(refusals).removeprefix(f"{source.name}: ")
+    raise NotThere(f"{source.name}: {reasons}; or put a file at {' or '.join(sorted(wanted))}, --raw DIR")
 
 
 def remote_sizes(source: Source, variant: Variant, settings: Settings) -> dict[str, int | None]:
     """Return name -> size in bytes of the variant's remote files and pages, for the plan; None where nobody knows.
 
-    Where the place does not answer soon, these are the declared sizes: a plan must not wait for a network.
+    Where the place does not answer, these are the declared sizes.
     """
-    hasty = replace(settings, attempts=min(2, settings.attempts), longest_wait_seconds=2.0)
     try:
-        remotes = [*remote_files(source, variant, hasty), *remote_pages(source, variant, hasty)]
+        remotes = [*remote_files(source, variant, settings), *remote_pages(source, variant, settings)]
     except MediError:
         declared = (*variant.files, *((variant.pages,) if variant.pages else ()))
         return {file.pattern: file.size_bytes for file in declared}
@@ -224,7 +216,7 @@ def _body(remote: Remote) -> Body:
 
 def _local(remote: Remote, path: Path, is_prefix: bool, settings: Settings) -> LocalFile:
     """Return a remote file, or its beginning, as the file that is here."""
-    digest = digest_file(path, settings.memo)
+    digest = digest_file(path, settings.memo, settings.say)
     return LocalFile(path, remote.name, path.stat().st_size, digest, remote.commit, is_prefix)
 
 

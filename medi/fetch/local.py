@@ -1,4 +1,4 @@
-"""Files that are here: a path becomes a LocalFile with its size and SHA-256, a raw folder the files of one variant.
+"""Files on this disk: a path becomes its SHA-256, bytes become a file that is never half there.
 
 A digest is remembered by (path, size, mtime_ns), so that a file of 30 GB is read for it once, not once a build.
 """
@@ -8,16 +8,19 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from medi.errors import MediError
+from medi.fetch.settings import silent
 
 _BLOCK_BYTES = 1 << 20
 # File systems give times in steps of up to 2 s: a younger file may change once more without a new mtime.
 _SETTLED_SECONDS = 2.5
+# Reading so much takes a disk some seconds: a person should know why nothing else happens.
+_SLOW_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,10 @@ class LocalFile:
     prefix: bool = False
 
 
-def digest_file(path: Path, memo_dir: Path) -> str:
+def digest_file(path: Path, memo_dir: Path, say: Callable[[str], None] = silent) -> str:
     """Return the SHA-256 (64 hex digits) of a file's bytes, from the memo where path, size and mtime are as before.
 
-    Raises MediError where the file cannot be read or changes while it is read.
+    `say` gets a line before a large file is read. Raises MediError where the file cannot be read or changes meanwhile.
     """
     memo = memo_dir / f"{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]}.json"
     try:
@@ -45,6 +48,8 @@ def digest_file(path: Path, memo_dir: Path) -> str:
             known = _remembered(memo, seen)
             if known:
                 return known
+            if before.st_size >= _SLOW_BYTES:
+                say(f"{path}: reading {before.st_size / 1e6:,.0f} MB once for its SHA-256")
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         after = path.stat()
     except OSError as error:

@@ -3,12 +3,13 @@
 Digests are not taken here: looking for files must not read them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from medi.errors import UsageError
 from medi.fetch.local import LocalFile, digest_file
+from medi.fetch.settings import silent
 from medi.source import File, Source, Variant
 
 _GLOB = set("*?[")
@@ -18,11 +19,15 @@ _DATA = (".json", ".jsonl", ".gz", ".parquet", ".ndjson")
 
 @dataclass(frozen=True)
 class Found:
-    """The files of one variant of a source, in the order in which they are read, and those of its knowledge source."""
+    """The files of one variant of a source, in the order in which they are read, and those of its knowledge source.
+
+    `twice` are the names of plain files that are not read because their own .gz is.
+    """
 
     variant: Variant
     files: tuple[LocalFile, ...]
     pages: tuple[LocalFile, ...] = ()
+    twice: tuple[str, ...] = ()
 
 
 def find_raw(raw_dir: Path, source: Source, variant_name: str | None = None) -> Found | None:
@@ -33,9 +38,10 @@ def find_raw(raw_dir: Path, source: Source, variant_name: str | None = None) -> 
     if not raw_dir.is_dir():
         raise UsageError(f"the raw folder {raw_dir} is not {'a folder' if raw_dir.exists() else 'there'}; check --raw")
     for variant in named_variants(source, variant_name):
-        files = _present(raw_dir, variant.files)
+        files, twice = _present(raw_dir, variant.files)
         if files:
-            return Found(variant, files, _present(raw_dir, (variant.pages,) if variant.pages else ()))
+            pages, pages_twice = _present(raw_dir, (variant.pages,) if variant.pages else ())
+            return Found(variant, files, pages, (*twice, *pages_twice))
     return None
 
 
@@ -50,17 +56,22 @@ def named_variants(source: Source, variant_name: str | None) -> tuple[Variant, .
     return chosen
 
 
-def digested(found: Found, memo_dir: Path) -> Found:
-    """Return the same files with their SHA-256. Raises MediError where one cannot be read."""
+def digested(found: Found, memo_dir: Path, say: Callable[[str], None] = silent) -> Found:
+    """Return the same files with their SHA-256; `say` gets what a person should know of it.
+
+    Raises MediError where a file cannot be read.
+    """
+    for name in found.twice:
+        say(f"{name}: {PurePosixPath(name).name}.gz lies beside it and is read; nothing is read twice")
 
     def fill(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
-        return tuple(f if f.sha256 else replace(f, sha256=digest_file(f.path, memo_dir)) for f in files)
+        return tuple(f if f.sha256 else replace(f, sha256=digest_file(f.path, memo_dir, say)) for f in files)
 
     return replace(found, files=fill(found.files), pages=fill(found.pages))
 
 
-def _present(raw_dir: Path, files: Iterable[File]) -> tuple[LocalFile, ...]:
-    """Return the files that match, those of each declared file sorted by name, each once."""
+def _present(raw_dir: Path, files: Iterable[File]) -> tuple[tuple[LocalFile, ...], tuple[str, ...]]:
+    """Return the files that match, those of each declared file sorted by name, each once; and what is there twice."""
     found: dict[str, LocalFile] = {}
     for file in files:
         for pattern in (file.pattern, *file.otherwise):
@@ -68,7 +79,8 @@ def _present(raw_dir: Path, files: Iterable[File]) -> tuple[LocalFile, ...]:
             found |= {f.name: f for f in matched if f.name not in found}
             if matched:
                 break
-    return tuple(found.values())
+    twice = tuple(name for name in found if f"{name}.gz" in found)
+    return tuple(file for name, file in found.items() if name not in twice), twice
 
 
 def _matched(raw_dir: Path, pattern: str) -> list[LocalFile]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def _silent(message: str) -> None:
+def silent(message: str) -> None:
     """Say nothing."""
 
 
@@ -27,7 +27,7 @@ class Settings:
     longest_wait_seconds: float = 300.0
     timeout_seconds: float = 60.0
     threads: int = 8
-    say: Callable[[str], None] = _silent
+    say: Callable[[str], None] = silent
     progress: Callable[[str, int, int | None], None] = _unwatched
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from medi import fetch
 from medi.encoder import EncoderSpec, LoadedEncoder, describe, load
+from medi.installed import check_faiss
 from medi.instruct import Instructions, load_instructions
 from medi.schema import digest_of
 from medi.stages import VERSIONS
@@ -25,11 +26,11 @@ from pipelines.presets import Settings
 
 @dataclass(frozen=True)
 class Context:
-    """One build's settings and encoder."""
+    """One build's settings and encoder, whose weights may still be on the Hub."""
 
     settings: Settings
     spec: EncoderSpec
-    encoder_folder: Path
+    encoder_files: fetch.EncoderFiles
 
     @property
     def workspace(self) -> Path:
@@ -68,9 +69,9 @@ class Context:
         return min(max(budget_bytes // 16, 8 << 20), 256 << 20)
 
     def encoder(self) -> LoadedEncoder:
-        """Return the encoder, loaded once a process. Imports torch."""
+        """Return the encoder, fetched where it is not here yet and loaded once a process. Imports torch."""
         with _LOADING:
-            return _loaded(self.spec, self.encoder_folder)
+            return _loaded(self.spec, self.encoder_files, self.manners)
 
     @contextmanager
     def device(self) -> Iterator[None]:
@@ -81,16 +82,15 @@ class Context:
 
 
 def prepare(settings: Settings) -> Context:
-    """Return the context of a build. Imports no torch.
+    """Return the context of a build. Imports no torch; of an encoder on the Hub, only its settings are fetched.
 
     Raises:
-        MediError: the encoder is not there and cannot be fetched.
+        MediError: FAISS is not installed rightly, or the encoder is not there and cannot be had.
     """
+    check_faiss()
     settings.workspace.mkdir(parents=True, exist_ok=True)
-    folder, revision = fetch.encoder_folder(settings.encoder, settings.revision, manners(settings))
-    # A folder of a person's own is known by the digest of its files, wherever it lies.
-    name = "local" if Path(settings.encoder).is_dir() else settings.encoder
-    return Context(settings, describe(name, folder, revision, settings.dtype), folder)
+    files = fetch.find_encoder(settings.encoder, settings.revision, manners(settings))
+    return Context(settings, describe(files.name, files.folder, files.revision, settings.dtype), files)
 
 
 def manners(settings: Settings) -> fetch.Settings:
@@ -123,5 +123,5 @@ def _instructions() -> Instructions:
 
 
 @cache
-def _loaded(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
-    return load(spec, folder)
+def _loaded(spec: EncoderSpec, files: fetch.EncoderFiles, how: fetch.Settings) -> LoadedEncoder:
+    return load(spec, fetch.fetch_encoder(files, how))

@@ -1,7 +1,7 @@
 """Groups whose files are at a place -> groups whose files are here, and what that will cost, told before it happens.
 
-With `--take first` only the beginning of each file is read: it grows by a fixed schedule until enough good rows stand,
-so the result depends on the files alone, not on what was fetched before.
+With `--take first` only the first bytes of a source's files, laid end to end, are read: they grow by a fixed schedule
+until enough good rows stand, so the result depends on the files alone, not on what was fetched before.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from medi import fetch
 from medi.errors import MediError
-from medi.fetch import Found
+from medi.fetch import Found, LocalFile, NotThere, Remote
 from medi.ingest import pool_rows
 from medi.plan import Estimate, check_disk, estimate, in_words
 from medi.sample import quota_of
@@ -22,9 +22,10 @@ from pipelines.build.progress import Reporter
 from pipelines.build.steps import Missing, ingest_step
 from pipelines.build.units import SUPER_NI, TASK_QUOTA_ROWS, Group, Unit, task_units, unit_of
 
-_FIRST_BYTES = 4 << 20
 # The task files of Super-NI are 3.2 GB for 1,616 tasks.
 _TASK_BYTES = 2_000_000
+# An encoder whose size the Hub does not tell: Sentence-T5 large has 670 MB.
+_ENCODER_BYTES = 1_000_000_000
 
 
 def located(context: Context, group: Group) -> Group:
@@ -47,14 +48,14 @@ def obtain(context: Context, group: Group, look: bool = False) -> Group:
     if group.task_names:
         return replace(group, units=task_units(context, fetch.fetch_tasks(group.task_names, context.manners)))
     source = by_name(group.source)
-    variant = fetch.choose_variant(source, context.settings.variants.get(group.source), context.manners)
+    variant, _ = fetch.choose_variant(source, context.settings.variants.get(group.source), context.manners)
     if context.settings.take == "first":
         return replace(group, units=(_beginnings(context, source, variant, look),))
     return replace(group, units=(unit_of(context, source, fetch.download(source, variant, context.manners)),))
 
 
 def _beginnings(context: Context, source: Source, variant: Variant, look: bool) -> Unit:
-    """Return the unit with the shortest beginnings of its files that hold 1.2 x quota good rows, or the whole files.
+    """Return the unit with as few first bytes of its files as hold 1.2 x quota good rows, or the whole files.
 
     Raises:
         MediError: the variant needs its whole knowledge source.
@@ -65,50 +66,92 @@ def _beginnings(context: Context, source: Source, variant: Variant, look: bool) 
             f"({in_words(variant.pages.size_bytes)}); fetch it and give --raw DIR, or build with --take hash"
         )
     remotes = fetch.remote_files(source, variant, context.manners)
-    size_bytes = _FIRST_BYTES
+    size_bytes = fetch.prefix_bytes(0)
     while True:
-        files = tuple(fetch.prefix(remote, size_bytes, context.manners) for remote in remotes)
+        files = _first_bytes(remotes, size_bytes, context.manners)
         unit = unit_of(context, source, Found(variant, files))
-        wanted_rows = pool_rows(unit.quota_rows)
-        if not any(file.prefix for file in files) or ingest_step(context, unit, look).rows >= wanted_rows:
+        is_all = len(files) == len(remotes) and not files[-1].prefix
+        if is_all or ingest_step(context, unit, look).rows >= pool_rows(unit.quota_rows):
             return unit
         size_bytes *= 2
 
 
+def _first_bytes(remotes: Sequence[Remote], size_bytes: int, manners: fetch.Settings) -> tuple[LocalFile, ...]:
+    """Return the files that hold the first bytes of all, laid end to end: whole ones, and the beginning of the last."""
+    files: list[LocalFile] = []
+    for remote in remotes:
+        if size_bytes > 0:
+            files.append(fetch.prefix(remote, size_bytes, manners))
+            size_bytes -= files[-1].size_bytes
+    return tuple(files)
+
+
 def show_plan(context: Context, groups: Sequence[Group], reporter: Reporter) -> None:
-    """Print rows, download and disk of each source that is still to be fetched.
+    """Print rows, download and disk of the encoder and of each source that is still to be fetched.
+
+    A source that cannot be had is named with the reason; the others are planned, and will be built.
 
     Raises:
-        MediError: the disk is too small.
+        MediError: a disk is too small.
     """
-    estimates = [_estimate(context, group) for group in groups if not group.units]
-    if not estimates:
+    if context.settings.offline:
         return
+    estimates: list[Estimate] = []
+    if context.encoder_files.missing_bytes != 0:
+        estimates.append(_encoder_estimate(context))
+    for group in groups:
+        if not group.units:
+            try:
+                estimates.append(_estimate(context, group, reporter))
+            except NotThere as error:
+                reporter.say(f"cannot be had: {error}")
+    if estimates and not reporter.quiet:
+        reporter.console.print(_table(estimates))
+    check_disk(estimates, context.workspace, context.settings.out)
+
+
+def _table(estimates: Sequence[Estimate]) -> Table:
+    """Return the plan as a table, with sums below."""
+    unknown = " + ?" if any(e.download_bytes is None for e in estimates) else ""
     table = Table(box=None, pad_edge=False, header_style="bold", show_footer=True)
-    known = sum(e.download_bytes or 0 for e in estimates)
     table.add_column("to fetch", "all", overflow="fold")
     table.add_column("variant", overflow="fold")
     table.add_column("rows", f"{sum(e.rows for e in estimates):,}", justify="right")
-    table.add_column("download", in_words(known), justify="right")
+    table.add_column("download", in_words(sum(e.download_bytes or 0 for e in estimates)) + unknown, justify="right")
     table.add_column("disk", in_words(sum(e.disk_bytes for e in estimates)), justify="right")
     for e in estimates:
         table.add_row(e.source, e.variant, f"{e.rows:,}", in_words(e.download_bytes), in_words(e.disk_bytes))
-    if not reporter.quiet:
-        reporter.console.print(table)
-    check_disk(estimates, context.workspace)
+    return table
 
 
-def _estimate(context: Context, group: Group) -> Estimate:
-    """Return what one group will take."""
+def _encoder_estimate(context: Context) -> Estimate:
+    """Return what the encoder's files will take."""
+    missing_bytes = context.encoder_files.missing_bytes
+    return Estimate("encoder", context.spec.name, 0, missing_bytes, guessed_bytes=_ENCODER_BYTES)
+
+
+def _estimate(context: Context, group: Group, reporter: Reporter) -> Estimate:
+    """Return what one group will take, and say why a variant is not the first one.
+
+    Raises:
+        NotThere: no place has it.
+    """
     settings = context.settings
     if group.source == SUPER_NI:
         tasks = len(group.task_names)
         rows = tasks * quota_of(TASK_QUOTA_ROWS, settings.scale)
         return Estimate(group.name, "task files", rows, tasks * _TASK_BYTES)
     source = by_name(group.source)
-    variant = source.variant(settings.variants[source.name]) if source.name in settings.variants else source.variants[0]
-    sizes = {file.pattern: file.size_bytes for file in variant.files}
-    if not settings.offline:
-        variant = fetch.choose_variant(source, settings.variants.get(source.name), context.manners)
-        sizes = fetch.remote_sizes(source, variant, context.manners)
+    named = settings.variants.get(source.name)
+    # A plan must not wait long for a network; the fetch will.
+    hasty = replace(context.manners, attempts=2, longest_wait_seconds=2.0)
+    try:
+        variant, refusals = fetch.choose_variant(source, named, hasty)
+    except NotThere:
+        raise
+    except MediError:
+        variant, refusals = (source.variant(named) if named else next(v for v in source.variants if v.place)), []
+    if refusals:
+        reporter.say(f"{source.name}: variant {variant.name} is taken; {'; '.join(refusals)}")
+    sizes = fetch.remote_sizes(source, variant, hasty)
     return estimate(source.name, variant, quota_of(source.quota_rows, settings.scale), sizes, settings.take)
