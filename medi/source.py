@@ -6,7 +6,7 @@ Sources are declared as data in `medi/sources/`, one file a collection; a Varian
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -15,12 +15,20 @@ from medi.errors import UsageError
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
+class Mend(NamedTuple):
+    """A repair of the file itself: `bom`, `crlf`, `blank_line` or `no_final_newline`, at a line and its first byte."""
+
+    reason: str
+    line: int
+    offset: int
+
+
 class RawBatch(NamedTuple):
     """Some consecutive raw records of one file, undecoded: what `medi.read` gives and ingest takes.
 
     `keys` are 1-based line numbers of a line file (`by_line`), else array indices, PMIDs or row numbers. `offsets` are
-    byte positions in the unpacked file, empty where records have none. `mended` counts repairs of the file itself
-    (`bom`, `crlf`, `blank_line`, `no_final_newline`). A non-empty `fault` says how the file ends in damage here.
+    byte positions in the unpacked file, empty where records have none. `mended` are the repairs of these lines. A
+    non-empty `fault` says how the file ends in damage here.
     """
 
     file: str
@@ -28,7 +36,7 @@ class RawBatch(NamedTuple):
     keys: Sequence[int | str]
     offsets: Sequence[int]
     lines: list[bytes]
-    mended: dict[str, int] = {}
+    mended: Sequence[Mend] = ()
     fault: str = ""
 
 
@@ -120,7 +128,6 @@ class Source:
     citation: str
     variants: tuple[Variant, ...]
     clusters: bool = False
-    notes: tuple[str, ...] = field(default=())
 
     def variant(self, name: str) -> Variant:
         """Return the variant of that name. Raises KeyError where there is none."""
@@ -151,11 +158,13 @@ def text_of(value: Json, field_name: str, mends: set[str]) -> str:
 
 
 def texts_of(value: Json, field_name: str, mends: set[str]) -> list[str]:
-    """Return the value as a list of texts: a lone text becomes a list of one (noted), nulls inside are left out.
+    """Return the value as a list of texts: a lone text becomes a list of one, nulls inside are left out (both noted).
 
     Raises Drop("null") where it is null, Bad where it is an object or holds a list or an object.
     """
     if isinstance(value, list):
+        if None in value:
+            mends.add("null_in_list")
         return [text_of(item, f"{field_name}[{i}]", mends) for i, item in enumerate(value) if item is not None]
     text = text_of(value, field_name, mends)
     mends.add("text_for_list")
@@ -165,17 +174,30 @@ def texts_of(value: Json, field_name: str, mends: set[str]) -> list[str]:
 def member(record: Json, key: str, mends: set[str]) -> Json:
     """Return a field of an object; a key in other case (`question` for `QUESTION`) is accepted and noted.
 
-    Raises Bad where the record is no object or has no such key.
+    Raises Bad where the record is no object, has no such key, or has it in two spellings.
     """
     if not isinstance(record, dict):
         raise Bad(f"expected an object with the key {key!r}, found {_kind(record)}")
-    if key in record:
-        return record[key]
-    for found, value in record.items():
-        if found.lower() == key.lower():
-            mends.add("coerced_keys")
-            return value
+    if has_key(record, key):
+        return optional(record, key, mends)
     raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
+
+
+def has_key(record: Json, key: str) -> bool:
+    """Return whether the value is an object with such a key, in whatever case."""
+    return isinstance(record, dict) and any(found.lower() == key.lower() for found in record)
+
+
+def optional(record: Json, key: str, mends: set[str]) -> Json:
+    """Return a field as `member` does, None where it is absent. Raises Bad where the key stands in two spellings."""
+    if not isinstance(record, dict) or not has_key(record, key):
+        return None
+    spellings = [found for found in record if found.lower() == key.lower()]
+    if len(spellings) > 1:
+        raise Bad(f"the key {key!r} stands in two spellings: {', '.join(map(repr, spellings))}")
+    if spellings[0] != key:
+        mends.add("coerced_keys")
+    return record[spellings[0]]
 
 
 def first_of(texts: list[str], value: Json) -> str:
@@ -193,9 +215,9 @@ def pair(record: Json) -> Fields:
 
 
 def triplet(record: Json) -> Fields:
-    """Read `[query, positive, negative]`; a null negative is none. Raises Bad for another shape."""
+    """Read `[query, positive, negative]`; a null negative is none, and noted. Raises Bad for another shape."""
     query, positive, negative = _array(record, 3)
-    mends: set[str] = set()
+    mends = {"null_in_list"} if negative is None else set()
     negatives = () if negative is None else (text_of(negative, "[2]", mends),)
     return Fields(text_of(query, "[0]", mends), text_of(positive, "[1]", mends), (), negatives, tuple(sorted(mends)))
 
@@ -214,7 +236,7 @@ def text_set(record: Json) -> Fields:
 
 def query_pairs(record: Json) -> Fields:
     """Read `{"query", "pos": [...]}`: one row, the first positive; the others are further positives. Raises Bad."""
-    if isinstance(record, dict) and "neg" in record:
+    if has_key(record, "neg"):
         raise Bad("an object with 'neg' in a file of query and pos")
     return _query_fields(record)
 
@@ -225,6 +247,18 @@ def query_triplets(record: Json) -> Fields:
     negatives = member(record, "neg", mends)
     found = [] if negatives is None else texts_of(negatives, "neg", mends)
     return _query_fields(record, tuple(found), mends)
+
+
+def task_instance(instance: Json) -> Fields:
+    """Read an instance of a Super-NI task: its input and its first reference; the others are further positives.
+
+    Raises Drop: `null`, or `empty_text` where it has no reference. Raises Bad for another shape.
+    """
+    mends: set[str] = set()
+    query = text_of(member(instance, "input", mends), "input", mends)
+    value = member(instance, "output", mends)
+    references = texts_of(value, "output", mends)
+    return Fields(query, first_of(references, value), tuple(references[1:]), mended=tuple(sorted(mends)))
 
 
 def _query_fields(record: Json, negatives: tuple[str, ...] = (), mends: set[str] | None = None) -> Fields:

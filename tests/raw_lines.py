@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from medi.ingest import IngestParams, ingest, ingest_task
 from medi.schema import Counts
-from medi.source import Page, RawBatch
+from medi.source import Bad, Page, RawBatch
 from medi.sources import by_name
 
 
@@ -59,7 +59,7 @@ def rows_of_task(
     return rows_of_bytes(json.dumps(task(instances, **fields)).encode(), params)
 
 
-def rows_of_bytes(raw: bytes, params: IngestParams | None = None) -> tuple[list[dict], Counts]:
+def rows_of_bytes(raw: bytes | Bad, params: IngestParams | None = None) -> tuple[list[dict], Counts]:
     table, counts = ingest_task(params or IngestParams(600), "super_ni/tasks/task9001_odd.name-x.json", raw)
     assert isinstance(table, pa.Table)
     return table.to_pylist(), counts

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,19 @@ def test_every_json_value_is_read_as_it_is(value: object, ascii_only: bool) -> N
         ("gooaq_pairs", ["a", 5.0], ("a", "5.0"), {"number_as_text": 1}),
         ("gooaq_pairs", ["a", True], ("a", "true"), {"number_as_text": 1}),
         ("amazon-qa", {"query": "Is tea hot?", "pos": "yes"}, ("Is tea hot?", "yes"), {"text_for_list": 1}),
-        ("amazon-qa", {"query": "a", "pos": [None, 1]}, ("a", "1"), {"number_as_text": 1}),
+        ("amazon-qa", {"query": "a", "pos": [1]}, ("a", "1"), {"number_as_text": 1}),
+        ("amazon-qa", {"query": "a", "pos": ["b", None]}, ("a", "b"), {"null_in_list": 1}),
+        ("AllNLI", ["a", "b", None], ("a", "b"), {"null_in_list": 1}),
+        ("msmarco", {"query": "a", "pos": ["b"], "neg": [None]}, ("a", "b"), {"null_in_list": 1}),
+        ("pubmed:files", {"QUESTION": "a", "CONTEXTS": ["b", None]}, ("a", "b"), {"null_in_list": 1}),
+        ("medmcqa", {"question": "a", "Exp": "b"}, ("a", "b"), {"coerced_keys": 1}),
+        ("wow:multi_train", {"query": "a", "Pos": "b"}, ("a", "b"), {"coerced_keys": 1}),
+        (
+            "NQ",
+            {"question": "a", "positive_ctxs": [{"Title": "t", "text": "b"}]},
+            ("a", "t b"),
+            {"coerced_keys": 1},
+        ),
         ("amazon-qa", {"Query": "a", "POS": ["b"]}, ("a", "b"), {"coerced_keys": 1}),
         ("pubmed:files", {"question": "a", "contexts": ["b", "c"]}, ("a", "b c"), {"coerced_keys": 1}),
     ],
@@ -183,8 +196,76 @@ def test_mends_of_the_file_are_counted_and_bad_when_strict(tmp_path: Path) -> No
     rows, counts = from_file(tmp_path / "x", content)
     assert {(row["query"], row["positive"], row["origin"]) for row in rows} == {("a", "b", "x:1"), ("c", "d", "x:3")}
     assert counts.mended == {"bom": 1, "crlf": 2, "blank_line": 1, "no_final_newline": 1}
-    with pytest.raises(MediError, match="1 x bom, which --strict forbids; 4 bad"):
+    with pytest.raises(
+        MediError, match=r"x:1 \(byte 0\): needs mending \(bom, crlf\), which --strict forbids; 3 bad of 3"
+    ):
         from_file(tmp_path / "x", content, IngestParams(10, strict=True))
+
+
+def test_lines_that_were_mended_are_quarantined_one_by_one_when_strict(tmp_path: Path) -> None:
+    content = b'["a","b"]\r\n["c","d"]\n\n["e","f"]\r\n'
+    rows, counts = from_file(tmp_path / "x", content, IngestParams(10, strict=True, max_bad_rows=3))
+    assert [(row["query"], row["origin"]) for row in rows] == [("c", "x:2")]
+    assert (counts.rows_in, counts.rows_out, counts.dropped, counts.mended) == (4, 1, {"bad": 3}, {})
+    assert counts.facts["quarantine"] == [
+        {"origin": origin, "offset": offset, "reason": f"needs mending ({mend}), which --strict forbids"}
+        for origin, offset, mend in (("x:1", 0, "crlf"), ("x:3", 21, "blank_line"), ("x:4", 22, "crlf"))
+    ]
+    assert counts.facts["lines_drawn"] == 1
+
+
+def test_strict_takes_a_clean_file_whose_lines_hold_a_carriage_return(tmp_path: Path) -> None:
+    rows, counts = from_file(tmp_path / "x", b'["a",\r"b"]\n', IngestParams(10, strict=True))
+    assert [row["positive"] for row in rows] == ["b"] and counts.to_json()["mended"] == {}
+
+
+def test_strict_counts_mended_lines_without_end_but_lists_a_thousand(tmp_path: Path) -> None:
+    content = many().replace(b"\n", b"\r\n") * 3
+    with pytest.raises(MediError, match="1,503 bad of 1,503 records"):
+        from_file(tmp_path / "x", content, IngestParams(10, strict=True))
+    _, counts = from_file(tmp_path / "x", content, IngestParams(10, strict=True, max_bad_rows=1_503))
+    assert counts.dropped == {"bad": 1_503} and len(counts.facts["quarantine"]) == 1_000  # type: ignore[arg-type]
+
+
+def test_lines_after_the_first_ones_are_checked_when_all_are(tmp_path: Path) -> None:
+    content = many() + b"not json\n"
+    params = IngestParams(5, take="first")
+    rows, counts = from_file(tmp_path / "x", content, params)
+    assert counts.facts == {"lines_read": 6, "lines_drawn": 6}
+    with pytest.raises(MediError, match=r"x:502 .*not JSON.*; 1 bad of 7 records"):
+        from_file(tmp_path / "x", content, replace(params, check_all_lines=True))
+    again, checked = from_file(tmp_path / "x", content, replace(params, check_all_lines=True, max_bad_rows=1))
+    assert again == rows and checked.dropped == {"bad": 1}
+    assert (checked.facts["lines_read"], checked.facts["lines_drawn"]) == (502, 6)
+
+
+def test_the_first_lines_have_no_mends_of_those_behind_them(tmp_path: Path) -> None:
+    content = b'["q","p"]\r\n' + many() + b'["x","y"]\r\n["z","z"]'
+    _, counts = from_file(tmp_path / "x", content, IngestParams(5, take="first"))
+    assert counts.mended == {"crlf": 1}
+
+
+@pytest.mark.parametrize(
+    ("origin", "record", "key", "second"),
+    [
+        ("amazon-qa", {"query": "a", "Query": "b", "pos": ["c"]}, "query", "Query"),
+        ("amazon-qa", {"POS": ["a"], "query": "q", "Pos": ["b"]}, "pos", "Pos"),
+        ("WikiAnswers", {"set": ["a", "b"], "SET": ["c", "d"]}, "set", "SET"),
+        ("NQ", {"question": "a", "QUESTION": "b", "positive_ctxs": []}, "question", "QUESTION"),
+        ("trex:kilt", {"input": "a", "Input": "b", "output": []}, "input", "Input"),
+    ],
+)
+def test_a_key_in_two_spellings_is_bad(origin: str, record: object, key: str, second: str) -> None:
+    with pytest.raises(
+        MediError, match=rf"raw.jsonl:1 \(byte 0\): the key '{key}' stands in two spellings: .*'{second}'"
+    ):
+        pool([record], origin=origin)
+
+
+def test_keys_that_lone_surrogates_make_equal_are_bad() -> None:
+    with pytest.raises(Bad, match="stands twice in one object"):
+        parse(b'{"a\\ud800": 1, "a\\ud801": 2}')
+    assert parse(b'{"a\\ud800": 1}') == ({"a\ufffd": 1}, {"lone_surrogate"})
 
 
 def test_bom_and_line_ends_change_neither_rows_nor_ranks(tmp_path: Path) -> None:
@@ -199,3 +280,23 @@ def test_a_duplicate_key_inside_an_array_file_is_bad(tmp_path: Path) -> None:
     source = by_name("NQ")
     with pytest.raises(MediError, match="nq-train.json#0: the key 'title' stands twice in one object"):
         ingest(IngestParams(1), source, source.variants[0], lambda: raw_batches([(path, path.name)]))
+
+
+def test_a_duplicate_key_of_a_keyed_file_is_bad_and_a_lone_surrogate_in_it_is_its_rows_mend(tmp_path: Path) -> None:
+    def of(content: bytes, params: IngestParams) -> tuple[list[dict], Counts]:
+        path = tmp_path / "ori_pqal.json"
+        path.write_bytes(content)
+        table, counts = ingest(params, source, source.variants[0], lambda: raw_batches([(path, path.name)], keyed=True))
+        return table.to_pylist(), counts
+
+    source = by_name("pubmed")
+    twice = b'{"1":{"QUESTION":"a","CONTEXTS":["b"]},"1":{"QUESTION":"c","CONTEXTS":["d"]}}'
+    with pytest.raises(MediError, match="ori_pqal.json#1: the key '1' stands twice in one object; 1 bad of 2"):
+        of(twice, IngestParams(10))
+    rows, _ = of(twice, IngestParams(10, max_bad_rows=1))
+    assert [row["query"] for row in rows] == ["a"]
+    lone = rb'{"1":{"QUESTION":"a\ud800","CONTEXTS":["b"]},"2":{"QUESTION":"c","CONTEXTS":["d"]}}'
+    rows, counts = of(lone, IngestParams(10))
+    assert {row["query"] for row in rows} == {"a\ufffd", "c"} and counts.mended == {"lone_surrogate": 1}
+    with pytest.raises(MediError, match=r"ori_pqal.json#1: needs mending \(lone_surrogate\), .*; 1 bad of 2"):
+        of(lone, IngestParams(10, strict=True))

@@ -221,10 +221,26 @@ def test_negatives_that_are_the_query_or_a_positive_are_taken_out() -> None:
     }
 
 
+def test_further_positives_that_are_taken_out_are_counted() -> None:
+    record = {"query": "a", "pos": ["b", "", "c", "c ", "a", " b", "\u200b"]}
+    rows, counts = pool([record], origin="amazon-qa")
+    assert rows[0]["other_positives"] == ["c"]
+    assert counts.facts == {
+        "lines_read": 1, "lines_drawn": 1, "pos_empty": 2, "pos_repeated": 2, "pos_is_query": 1,
+    }  # fmt: skip
+
+
+def test_a_negative_that_is_a_positive_of_an_equal_row_is_counted() -> None:
+    records = [{"query": "a", "pos": ["b", "o"], "neg": ["n"]}, {"query": "a ", "pos": ["b"], "neg": ["o", "n"]}]
+    rows, counts = pool(records, origin="msmarco")
+    assert (rows[0]["negatives"], counts.facts.get("pos_in_neg"), "neg_repeated" in counts.facts) == (["n"], 1, False)
+
+
 def test_negatives_keep_their_order_up_to_the_limit() -> None:
     record = {"query": "a", "pos": ["b"], "neg": ["b", *(f"n{i}" for i in range(30))]}
-    rows, _ = pool([record], IngestParams(5, max_negatives=3), "msmarco")
-    assert rows[0]["negatives"] == ["n0", "n1", "n2"]
+    rows, counts = pool([record], IngestParams(5, max_negatives=3), "msmarco")
+    assert rows[0]["negatives"] == ["n0", "n1", "n2"] and counts.facts["neg_over_limit"] == 27
+    assert len(pool([record], IngestParams(5), "msmarco")[0][0]["negatives"]) == 30
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import tracemalloc
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from medi.errors import MediError
-from medi.read import raw_batches, read_whole, super_ni_tasks, wanted_pages
+from medi.read import raw_batches, read_whole, wanted_pages
 from medi.read.blocks import BLOCK_BYTES
-from medi.read.escapes import whole_escapes
-from medi.source import RawBatch
+from medi.read.escapes import STAND_IN, whole_escapes
+from medi.source import Bad, Mend, RawBatch
 
 LINES = b"".join(b'["q%d","p%d"]\n' % (i, i) for i in range(2_000))
 GZ = gzip.compress(LINES, mtime=0)
@@ -26,18 +25,14 @@ GZ = gzip.compress(LINES, mtime=0)
 def read(path: Path, content: bytes, keyed: bool = False, prefix: bool = False) -> RawBatch:
     """Write a file and return all its batches as one."""
     path.write_bytes(content)
-    found = list(raw_batches([(path, "raw")], keyed, prefix))
-    mended: dict[str, int] = {}
-    for batch in found:
-        for reason, count in batch.mended.items():
-            mended[reason] = mended.get(reason, 0) + count
+    found = list(raw_batches([(path, "raw")], keyed, ["raw"] if prefix else []))
     return RawBatch(
         "raw",
         found[0].by_line if found else True,
         [key for batch in found for key in batch.keys],
         [offset for batch in found for offset in batch.offsets],
         [line for batch in found for line in batch.lines],
-        mended,
+        [mend for batch in found for mend in batch.mended],
         "; ".join(batch.fault for batch in found if batch.fault),
     )
 
@@ -92,6 +87,15 @@ def test_the_beginning_of_a_longer_file_has_no_fault(tmp_path: Path) -> None:
     assert read(tmp_path / "x", b'[{"a":1},{"b"', prefix=True).lines == [b'{"a":1}']
 
 
+def test_beside_a_beginning_a_whole_file_keeps_its_last_line_and_its_fault(tmp_path: Path) -> None:
+    for name, content in (("begun", b'["a"]\n["b'), ("whole", b'["c"]\n["d"]'), ("cut.gz", GZ[:-8])):
+        (tmp_path / name).write_bytes(content)
+    found = list(raw_batches([(path, path.name) for path in sorted(tmp_path.iterdir())], prefixes={"begun"}))
+    lines = {name: [line for b in found if b.file == name for line in b.lines] for name in ("begun", "whole", "cut.gz")}
+    assert (lines["begun"], lines["whole"], len(lines["cut.gz"])) == ([b'["a"]'], [b'["c"]', b'["d"]'], 2_000)
+    assert [batch.fault[:14] for batch in found if batch.fault] == ["the gz is cut:"]
+
+
 def test_a_folder_and_an_absent_file_are_faults(tmp_path: Path) -> None:
     faults = [batch.fault for batch in raw_batches([(tmp_path, "a"), (tmp_path / "no", "b")])]
     assert faults == ["cannot be read (Is a directory)", "cannot be read (No such file or directory)"]
@@ -112,7 +116,20 @@ def test_lines_are_split_on_0x0a_only(tmp_path: Path) -> None:
 def test_bom_crlf_blank_lines_and_a_missing_end_are_mended_and_counted(tmp_path: Path) -> None:
     found = read(tmp_path / "x", b'\xef\xbb\xbf["a"]\r\n\r\n  \n["b"]\n\n["c"]')
     assert (found.lines, found.keys, found.offsets) == ([b'["a"]', b'["b"]', b'["c"]'], [1, 4, 6], [0, 15, 22])
-    assert found.mended == {"bom": 1, "crlf": 2, "blank_line": 3, "no_final_newline": 1}
+    assert sorted(found.mended) == [
+        Mend("blank_line", 2, 10),
+        Mend("blank_line", 3, 12),
+        Mend("blank_line", 5, 21),
+        Mend("bom", 1, 0),
+        Mend("crlf", 1, 0),
+        Mend("crlf", 2, 10),
+        Mend("no_final_newline", 6, 22),
+    ]
+
+
+def test_a_carriage_return_inside_a_line_is_no_line_end(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'["a",\r"b"]\n')
+    assert (found.lines, found.mended) == ([b'["a",\r"b"]'], [])
 
 
 def test_lines_that_cross_blocks_are_whole(tmp_path: Path) -> None:
@@ -145,6 +162,17 @@ def test_an_object_by_key_gives_its_values(tmp_path: Path) -> None:
     assert (found.keys, found.lines) == (["12", "9"], [b'{"QUESTION":"a"}', b'{"QUESTION":"b"}'])
 
 
+def test_a_key_that_stands_twice_in_a_keyed_file_stays_visible(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'{"1": {"a": 1}, "2": {"a": 2}, "1": {"a": 3}}', keyed=True)
+    assert found.keys == ["1", "2", "1"]
+    assert found.lines == [b'{"a":1}', b'{"a":2}', b'{"1":null,"1":null,"record":{"a":3}}']
+
+
+def test_a_bom_before_an_array_is_mended(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", b'\xef\xbb\xbf[{"a":1}]')
+    assert (found.lines, found.mended) == ([b'{"a":1}'], [Mend("bom", 1, 0)])
+
+
 def test_what_json_cannot_say_twice_stays_visible_in_an_element(tmp_path: Path) -> None:
     found = read(tmp_path / "x", b'[{"x": {"k": 1, "k": 2}}, {"a": [1e999]}]')
     assert found.lines == [b'{"k":null,"k":null,"record":{"x":{"k":2}}}', b'{"a":[Infinity]}']
@@ -165,13 +193,16 @@ def test_a_damaged_array_gives_the_elements_before_the_damage(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 5, 11, 12, 13, 100])
-def test_lone_surrogates_of_arrays_are_mended_wherever_blocks_are_cut(block_bytes: int) -> None:
+def test_lone_surrogates_of_arrays_are_marked_wherever_blocks_are_cut(block_bytes: int) -> None:
     text = rb'[{"a":"\ud800 x \\ud800 \\\ud800\ud83d\ude00 \udc00\ud800\ud800\udc00"}]'
-    mended: Counter[str] = Counter()
     cut = [text[i : i + block_bytes] for i in range(0, len(text), block_bytes)]
-    mend = b"".join(whole_escapes(cut, mended))
-    assert json.loads(mend) == [{"a": "\ufffd x \\ud800 \\\ufffd\U0001f600 \ufffd\ufffd\U00010000"}]
-    assert mended == {"lone_surrogate": 4}
+    marked = json.loads(b"".join(whole_escapes(cut)))[0]["a"]
+    assert marked.replace(STAND_IN, "?") == "? x \\ud800 \\?\U0001f600 ??\U00010000"
+
+
+def test_a_lone_surrogate_of_an_array_stays_for_ingest_to_mend(tmp_path: Path) -> None:
+    found = read(tmp_path / "x", rb'[{"a":"x\ud800"},{"a":"y"}]')
+    assert found.lines == [b'{"a":"x\xed\xa0\x80"}', b'{"a":"y"}'] and found.mended == []
 
 
 def test_parquet_rows_come_as_json(tmp_path: Path) -> None:
@@ -180,21 +211,19 @@ def test_parquet_rows_come_as_json(tmp_path: Path) -> None:
     found = read(tmp_path / "x", (tmp_path / "t.parquet").read_bytes())
     assert found.lines == [b'{"idx":1,"pos":["p",null],"query":"a"}', b'{"idx":2,"pos":[],"query":"b"}']
     assert (found.by_line, found.keys) == (False, [0, 1])
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "twice.parquet")
+    twice = read(tmp_path / "x", (tmp_path / "twice.parquet").read_bytes())
+    assert (twice.lines, twice.fault) == ([], "a column stands twice among a, a")
     damaged = read(tmp_path / "x", b"PAR1" + b"x" * 100)
     assert damaged.fault.startswith("damaged Parquet after 0 rows") and not damaged.lines
 
 
-def test_tasks_are_the_json_files_by_name(tmp_path: Path) -> None:
-    folder = tmp_path / "super_ni" / "tasks"
-    folder.mkdir(parents=True)
-    for name in ("task2_b.json", "task10_a-x.1.json", "README.md", "README.md.txt", ".hidden.json"):
-        (folder / name).write_text("{}", encoding="utf-8")
-    assert [path.name for path in super_ni_tasks(tmp_path)] == ["task10_a-x.1.json", "task2_b.json"]
-    assert super_ni_tasks(folder) == []
-    assert read_whole(folder / "task2_b.json") == b"{}"
-    (folder / "task2_b.json").write_bytes(b"")
-    with pytest.raises(MediError, match=r"task2_b.json: the file is empty \(0 bytes\)"):
-        read_whole(folder / "task2_b.json")
+def test_a_small_file_is_read_whole_or_said_to_be_damaged(tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_bytes(gzip.compress(b"{}"))
+    assert read_whole(tmp_path / "task.json") == b"{}"
+    (tmp_path / "task.json").write_bytes(b"")
+    damage = read_whole(tmp_path / "task.json")
+    assert isinstance(damage, Bad) and str(damage) == "the file is empty (0 bytes)"
 
 
 def test_only_wanted_pages_are_given(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from medi.errors import MediError
 from medi.ingest import IngestParams, ingest_task
 from medi.ingest.choices import choice_text, symbol_of
 from medi.ingest.verdict import judge, normal
-from medi.read import read_whole, super_ni_tasks
+from medi.read import read_whole
 from medi.schema import ROWS, Counts, row_id
+from medi.source import Bad
 from tests.raw_lines import rows_of_bytes, rows_of_task, task
 
 NAME = "task9001_odd.name-x"
@@ -100,10 +101,45 @@ def test_a_task_that_has_one_class_left_is_skipped() -> None:
     assert counts.dropped == {"conflicting_labels": 2, "single_class": 29}
 
 
-@pytest.mark.parametrize("definition", ["Do X.", ["Do X."], ["Do X.", "Do it another way."]])
-def test_a_definition_is_a_text_or_a_list(definition: object) -> None:
-    _, counts = rows_of_task([instance("a", "b")], Definition=definition, Input_language="English")
-    assert counts.facts["definition"] == "Do X." and not counts.mended
+@pytest.mark.parametrize(
+    ("fields", "mended"),
+    [
+        ({"Definition": "Do X."}, {"text_for_list": 1}),
+        ({"Definition": ["Do X.", "Do it another way."]}, {}),
+        ({"Definition": "Do X.", "Input_language": "English", "Categories": "Naming"}, {"text_for_list": 3}),
+        ({"Domains": ["Sea", None, 5]}, {"null_in_list": 1, "number_as_text": 1}),
+        ({"Instance License": None}, {}),
+        ({"Instance License": ["x\ud800"]}, {"lone_surrogate": 1}),
+    ],
+)
+def test_mends_of_what_a_file_says_of_itself_are_counted_and_bad_when_strict(fields: dict, mended: dict) -> None:
+    rows, counts = rows_of_task([instance("a", "b")], **fields)
+    assert (len(rows), counts.facts["definition"], counts.mended) == (1, "Do X.", mended)
+    strict = IngestParams(600, strict=True)
+    if not mended:
+        assert rows_of_task([instance("a", "b")], strict, **fields)[0] == rows
+        return
+    with pytest.raises(MediError, match=rf"{NAME}.json: needs mending \({', '.join(sorted(mended))}\), which --strict"):
+        rows_of_task([instance("a", "b")], strict, **fields)
+
+
+@pytest.mark.parametrize("key", ["Definition", "Categories", "Instance License"])
+def test_a_field_of_another_type_fails_the_task(key: str) -> None:
+    with pytest.raises(MediError, match=rf"{NAME}.json: {key} is an object with the keys 'x' where a text belongs"):
+        rows_of_task([instance("a", "b")], **{key: {"x": 1}})
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [(Bad("the file is empty (0 bytes)"), "the file is empty"), (b"{", "not JSON"), (b'{"Instances": []}', "the key")],
+)
+def test_a_damaged_file_is_one_bad_record_which_may_be_allowed(raw: bytes | Bad, reason: str) -> None:
+    with pytest.raises(MediError, match=f"^{NAME}: super_ni/tasks/{NAME}.json: {reason}.*; 1 bad of 1"):
+        rows_of_bytes(raw)
+    rows, counts = rows_of_bytes(raw, IngestParams(600, max_bad_rows=1))
+    assert (rows, counts.rows_in, counts.dropped, counts.facts["skipped"]) == ([], 1, {"bad": 1}, "bad file")
+    assert (counts.facts["definition"], counts.facts["licence"]) == ("", "Unknown")
+    assert [row["origin"] for row in counts.facts["quarantine"]] == [f"super_ni/tasks/{NAME}.json"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("key", ["Definition", "Input_language", "Output_language", "Instruction_language"])
@@ -113,7 +149,7 @@ def test_a_missing_definition_or_language_names_file_and_key(key: str, value: ob
     record[key] = value
     if value == "absent":
         del record[key]
-    with pytest.raises(MediError, match=f"^super_ni/tasks/{NAME}.json: the key '{key}' is missing or empty"):
+    with pytest.raises(MediError, match=f"^{NAME}: super_ni/tasks/{NAME}.json: the key '{key}' is missing or empty"):
         rows_of_bytes(json.dumps(record).encode())
 
 
@@ -144,7 +180,7 @@ def test_another_language_is_skipped_by_name(field: str, language: object, skipp
         ("yes", ["yes"], {"text_for_list": 1}),
         ([5], ["5"], {"number_as_text": 1}),
         ([5.0], ["5.0"], {"number_as_text": 1}),
-        ([True, None, ""], ["true"], {"number_as_text": 1}),
+        ([True, None], ["true"], {"number_as_text": 1, "null_in_list": 1}),
         (["caf\udc00"], ["caf\ufffd"], {"lone_surrogate": 1}),
     ],
 )
@@ -170,7 +206,12 @@ def test_a_bad_instance_fails_the_task_unless_it_is_allowed(broken: object, reas
     assert [row["query"] for row in rows] == ["a"] and counts.dropped == {"bad": 1}
 
 
-@pytest.mark.parametrize("output", ["yes", [5], [True]])
+def test_empty_references_are_left_out_and_counted() -> None:
+    rows, counts = rows_of_task([instance("a", "", "b", "\u200b"), instance("c", "d")])
+    assert sorted(row["references"] for row in rows) == [["b"], ["d"]] and counts.facts["reference_empty"] == 2
+
+
+@pytest.mark.parametrize("output", ["yes", [5], [True], [None, "a"], ["a\ud800"]])
 def test_strict_makes_mended_instances_bad(output: object) -> None:
     with pytest.raises(MediError, match="#0: needs mending .*, which --strict forbids"):
         rows_of_task([{"input": "q", "output": output}], IngestParams(600, strict=True))
@@ -201,14 +242,14 @@ def test_instances_without_text_are_dropped(bad: object, reason: str) -> None:
     ],
 )
 def test_a_file_that_is_no_task_is_named(raw: bytes, reason: str) -> None:
-    with pytest.raises(MediError, match=f"{NAME}.json is no Super-NI task: {reason}"):
+    with pytest.raises(MediError, match=f"{NAME}.json: {reason}"):
         rows_of_bytes(raw)
 
 
 def test_a_bom_is_mended_and_metadata_may_be_text_or_list() -> None:
     record = task([instance("a", "b")], Categories="Title Generation", **{"Instance License": ["MIT", "CC0"]})
     _, counts = rows_of_bytes(b"\xef\xbb\xbf" + json.dumps(record).encode())
-    assert counts.mended == {"bom": 1}
+    assert counts.mended == {"bom": 1, "text_for_list": 1}
     assert (counts.facts["categories"], counts.facts["licence"]) == (["Title Generation"], "MIT, CC0")
     assert rows_of_task([instance("a", "b")])[1].facts["licence"] == "Unknown"
 
@@ -335,7 +376,7 @@ def test_the_134_real_tasks_are_judged_as_a_person_would(shared_raw: Path) -> No
     kinds: dict[str, str] = {}
     resolved: dict[str, object] = {}
     counted: dict[str, Counts] = {}
-    for path in super_ni_tasks(shared_raw):
+    for path in sorted((shared_raw / "super_ni" / "tasks").glob("*.json")):
         number = path.name.removeprefix("task").split("_")[0]
         table, counts = ingest_task(IngestParams(600), f"super_ni/tasks/{path.name}", read_whole(path))
         kinds[number], counted[number] = str(counts.facts["kind"]), counts

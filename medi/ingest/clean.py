@@ -27,7 +27,7 @@ class Row:
 
 
 def clean(fields: Fields, max_negatives: int, facts: Counter[str]) -> Row:
-    """Return the row of a line. What is taken out of its lists is counted in `facts`: `pos_in_neg`, `neg_is_query`, ...
+    """Return the row of a line. What is taken out of its lists is counted in `facts`: `pos_in_neg`, `pos_empty`, ...
 
     Raises Drop: `empty_text` where query or positive has no visible character, `identity_pair` where they are equal.
     """
@@ -36,34 +36,41 @@ def clean(fields: Fields, max_negatives: int, facts: Counter[str]) -> Row:
     query, positive = fold(fields.query), fold(fields.positive)
     if query == positive:
         raise Drop("identity_pair")
-    others = _distinct(fields.other_positives, {query: "", positive: ""}, Counter())
+    others = _distinct("pos", fields.other_positives, {query: "pos_is_query", positive: "pos_repeated"}, facts)
     taken = {query: "neg_is_query", positive: "pos_in_neg"} | {fold(text): "pos_in_neg" for text in others}
-    negatives = _distinct(fields.negatives, taken, facts)
+    negatives = _distinct("neg", fields.negatives, taken, facts)
+    if len(negatives) > max_negatives:
+        facts["neg_over_limit"] += len(negatives) - max_negatives
     identity = xxhash.xxh3_128_digest(f"{query}\n{positive}".encode())
     return Row(fields.query, fields.positive, others, negatives[:max_negatives], identity)
 
 
-def merge(row: Row, again: Row, max_negatives: int) -> None:
-    """Take into a row what an equal row of higher rank adds: its other positives and negatives, the smaller origin."""
+def merge(row: Row, again: Row, max_negatives: int, facts: Counter[str]) -> None:
+    """Take into a row what an equal row of higher rank adds: its other positives and negatives, the smaller origin.
+
+    Negatives that are a positive of the other row are counted in `facts`; texts that both rows have are no loss.
+    """
     united = Fields(
         row.query, row.positive, (*row.other_positives, *again.other_positives), (*row.negatives, *again.negatives)
     )
-    both = clean(united, max_negatives, Counter())
+    taken_out: Counter[str] = Counter()
+    both = clean(united, max_negatives, taken_out)
+    facts.update({reason: taken_out[reason] for reason in ("pos_in_neg", "neg_over_limit") if taken_out[reason]})
     row.other_positives, row.negatives = both.other_positives, both.negatives
     row.origin = min(row.origin, again.origin, key=natural)
 
 
-def _distinct(texts: Iterable[str], taken: dict[str, str], counts: Counter[str]) -> list[str]:
+def _distinct(kind: str, texts: Iterable[str], taken: dict[str, str], counts: Counter[str]) -> list[str]:
     """Return the visible texts that are new when folded, in order; count the others by the reason in `taken`."""
     seen = dict(taken)
     kept = []
     for text in texts:
         folded = fold(text)
         if not is_visible(text):
-            counts["neg_empty"] += 1
+            counts[f"{kind}_empty"] += 1
         elif folded in seen:
             counts[seen[folded]] += 1
         else:
-            seen[folded] = "neg_repeated"
+            seen[folded] = f"{kind}_repeated"
             kept.append(text)
     return kept

@@ -4,7 +4,7 @@ Only the lines that are kept stay in memory, and none is parsed here: hashing ke
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import xxhash
 
 from medi.source import RawBatch, natural
 
+QUARANTINE_ROWS = 1_000
 _SLACK_ROWS = 4_096
 _TOP = np.iinfo(np.uint64).max
 
@@ -39,8 +40,8 @@ class BadRow(NamedTuple):
 class Drawn:
     """What one pass over the files gave. `times` says how often a line of that rank stood there.
 
-    `complete` means that every line is among them; `checked` holds what a line's check found, by rank; `faults` are
-    those of whole files.
+    `complete` means that every line is among them; `checked` holds what a line's check found, by rank. `faults` are
+    those of whole files and, where mended lines are bad, of these, the first ones; `faults_rows` counts them all.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Drawn:
     complete: bool = True
     checked: list[tuple[int, BadRow]] = field(default_factory=list)
     faults: list[BadRow] = field(default_factory=list)
+    faults_rows: int = 0
     mended: Counter[str] = field(default_factory=Counter)
 
 
@@ -56,7 +58,8 @@ class Drawn:
 class Draw:
     """How lines are drawn: `take` is "hash" or "first"; `check` says what is wrong with a line, "" where nothing is.
 
-    The first line of each file is always checked, so that a file of another layout is found whatever is drawn.
+    The first line of each file is always checked, so that a file of another layout is found whatever is drawn. With
+    `strict`, lines that the reader had to mend are bad and not drawn.
     """
 
     keep_rows: int
@@ -64,6 +67,7 @@ class Draw:
     seed: int
     check: Callable[[bytes], str]
     check_all_lines: bool = False
+    strict: bool = False
 
 
 def rank_of(line: bytes, seed: int) -> int:
@@ -77,16 +81,15 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
     held: dict[int, Line] = {}
     ceiling = _TOP
     files: set[str] = set()
-    for batch in batches:
-        drawn.mended.update(batch.mended)
-        if batch.fault:
-            drawn.faults.append(BadRow(batch.file, None, batch.fault))
+    for whole in batches:
+        batch = _readable(whole, how, drawn)
         hashes = map(xxhash.xxh3_64_intdigest, batch.lines, repeat(how.seed))
         ranks = np.fromiter(hashes, np.uint64, len(batch.lines))
         _check_lines(batch, ranks, how, drawn, batch.file not in files)
         files.add(batch.file)
         if how.take == "first":
-            if not _take_first(batch, ranks, how.keep_rows, drawn):
+            _take_first(batch, ranks, how.keep_rows, drawn)
+            if not (drawn.complete or how.check_all_lines):
                 break
             continue
         for index in np.flatnonzero(ranks <= ceiling).tolist():
@@ -96,7 +99,6 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
                 held[rank] = _line(batch, index, rank)
             elif natural((again := _line(batch, index, rank)).origin) < natural(held[rank].origin):
                 held[rank] = again
-        drawn.lines_read += len(batch.lines)
         if len(held) > how.keep_rows + how.keep_rows // 4 + _SLACK_ROWS:
             ceiling = _lower_ceiling(held, how.keep_rows, drawn)
     if how.take == "hash":
@@ -104,6 +106,54 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
             _lower_ceiling(held, how.keep_rows, drawn)
         drawn.lines = [held[rank] for rank in sorted(held)]
     return drawn
+
+
+def _readable(batch: RawBatch, how: Draw, drawn: Drawn) -> RawBatch:
+    """Account for what the reader found; return the lines that may be drawn (and, of the first lines, no more)."""
+    room = how.keep_rows - len(drawn.lines)
+    if how.take == "first" and not how.check_all_lines and len(batch.lines) > room:
+        drawn.complete = False
+        batch = _beginning(batch, room)
+    drawn.lines_read += len(batch.lines)
+    if batch.fault:
+        _note(drawn, BadRow(batch.file, None, batch.fault))
+    if how.strict and batch.mended:
+        return _without_mended(batch, drawn)
+    drawn.mended.update(mend.reason for mend in batch.mended)
+    return batch
+
+
+def _beginning(batch: RawBatch, rows: int) -> RawBatch:
+    """Return a batch's first lines and their repairs: how much more was at hand must not show."""
+    end = batch.keys[rows]
+    mended = [mend for mend in batch.mended if not isinstance(end, int) or not batch.by_line or mend.line < end]
+    return RawBatch(batch.file, batch.by_line, batch.keys[:rows], batch.offsets[:rows], batch.lines[:rows], mended)
+
+
+def _without_mended(batch: RawBatch, drawn: Drawn) -> RawBatch:
+    """Note each line that had to be mended, with all that was done to it, and return the others."""
+    reasons: dict[tuple[int, int], list[str]] = {}
+    for mend in batch.mended:
+        reasons.setdefault((mend.line, mend.offset), []).append(mend.reason)
+    for (line, offset), found in reasons.items():
+        _note(drawn, BadRow(f"{batch.file}:{line}", offset, needs_mending(found)))
+    if not batch.by_line:
+        return batch
+    mended = {line for line, _ in reasons}
+    kept = [index for index, key in enumerate(batch.keys) if key not in mended]
+    keys, offsets, lines = ([values[i] for i in kept] for values in (batch.keys, batch.offsets, batch.lines))
+    return batch._replace(keys=keys, offsets=offsets, lines=lines)
+
+
+def _note(drawn: Drawn, row: BadRow) -> None:
+    drawn.faults_rows += 1
+    if len(drawn.faults) < QUARANTINE_ROWS:
+        drawn.faults.append(row)
+
+
+def needs_mending(mends: Iterable[str]) -> str:
+    """Return why a record is bad in strict mode."""
+    return f"needs mending ({', '.join(sorted(mends))}), which --strict forbids"
 
 
 def _lower_ceiling(held: dict[int, Line], keep_rows: int, drawn: Drawn) -> np.uint64:
@@ -115,14 +165,11 @@ def _lower_ceiling(held: dict[int, Line], keep_rows: int, drawn: Drawn) -> np.ui
     return ceiling
 
 
-def _take_first(batch: RawBatch, ranks: np.ndarray, keep_rows: int, drawn: Drawn) -> bool:
-    """Take lines as they come; return whether there is room for more."""
+def _take_first(batch: RawBatch, ranks: np.ndarray, keep_rows: int, drawn: Drawn) -> None:
+    """Take lines as they come while there is room."""
     room = keep_rows - len(drawn.lines)
-    for index in range(min(room, len(batch.lines))):
-        drawn.lines.append(_line(batch, index, int(ranks[index])))
-    drawn.lines_read = len(drawn.lines)
-    drawn.complete = room >= len(batch.lines)
-    return drawn.complete
+    drawn.lines += [_line(batch, index, int(ranks[index])) for index in range(min(room, len(batch.lines)))]
+    drawn.complete = drawn.complete and room >= len(batch.lines)
 
 
 def _check_lines(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn, is_first_batch: bool) -> None:

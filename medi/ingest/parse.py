@@ -22,16 +22,34 @@ def parse(line: bytes) -> tuple[Json, set[str]]:
 
     Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, or has a key twice in one object.
     """
+    value, has_surrogates = load(line)
+    mends: set[str] = set()
+    return (without_surrogates(value, mends) if has_surrogates else value), mends
+
+
+def load(line: bytes) -> tuple[Json, bool]:
+    """Return the value of a line as it is, and whether lone surrogates may stand in it. Raises Bad as `parse` does."""
     try:
         if _LONG_NUMBER.search(line):
-            return _parse_slowly(line)
+            return _load_slowly(line), True
         value = orjson.loads(line)
         # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
         if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):
-            return value, set()
+            return value, False
     except (orjson.JSONDecodeError, RecursionError):
         pass
-    return _parse_slowly(line)
+    return _load_slowly(line), True
+
+
+def without_surrogates(value: Json, mends: set[str]) -> Json:
+    """Return the value with U+FFFD for each lone surrogate, noted as `lone_surrogate`.
+
+    Raises Bad where it is nested too deep, or two keys of one object become equal.
+    """
+    try:
+        return _mend(value, mends)
+    except RecursionError as error:
+        raise Bad("nested too deep") from error
 
 
 def _count_keys(value: Json) -> int:
@@ -40,12 +58,10 @@ def _count_keys(value: Json) -> int:
     return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
-def _parse_slowly(line: bytes) -> tuple[Json, set[str]]:
+def _load_slowly(line: bytes) -> Json:
     try:
         text = line.decode("utf-8", "surrogatepass")
-        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
-        mends: set[str] = set()
-        return _mend(value, mends), mends
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise Bad(f"not UTF-8 (byte {error.start} of the line)") from error
     except json.JSONDecodeError as error:
@@ -76,5 +92,5 @@ def _mend(value: Json, mends: set[str]) -> Json:
     if isinstance(value, list):
         return [_mend(item, mends) for item in value]
     if isinstance(value, dict):
-        return {_SURROGATE.sub("\ufffd", key): _mend(item, mends) for key, item in value.items()}
+        return _without_repeats([(str(_mend(key, mends)), _mend(item, mends)) for key, item in value.items()])
     return value

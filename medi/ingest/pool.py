@@ -12,14 +12,13 @@ import pyarrow as pa
 
 from medi.errors import MediError, UsageError
 from medi.ingest.clean import Row, clean, merge
-from medi.ingest.draw import BadRow, Draw, Drawn, Line, draw
+from medi.ingest.draw import QUARANTINE_ROWS, BadRow, Draw, Drawn, Line, draw, needs_mending
 from medi.ingest.parse import parse
 from medi.ingest.passages import passages_at
 from medi.schema import ROWS, Counts, row_id, table_of
 from medi.source import Bad, Drop, Fields, Page, Place, RawBatch, Source, Variant, natural
 
 Pages = Callable[[Collection[str]], Iterable[Page]]
-_QUARANTINE_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class IngestParams:
     max_bad_rows: int = 0
     max_bad_percent: float = 0.0
     check_all_lines: bool = False
-    max_negatives: int = 8
+    max_negatives: int = 64
 
 
 @dataclass
@@ -72,10 +71,7 @@ def ingest(
     # A few more than wanted, for lines that drop; many more where a second try would read the knowledge source again.
     keep_rows = target_rows + (target_rows if variant.pages else target_rows // 4) + 64
     while True:
-        how = Draw(
-            keep_rows, params.take, params.seed, lambda raw: _fault(variant, raw, params), params.check_all_lines
-        )
-        drawn = draw(batches(), how)
+        drawn = draw(batches(), _how(params, variant, keep_rows))
         pool = _fill(params, _outcomes(drawn.lines, variant, params, pages), drawn)
         if drawn.complete or len(pool.rows) >= target_rows:
             break
@@ -85,6 +81,17 @@ def ingest(
     return table, pool.counts.check(f"ingest of {source.name}")
 
 
+def _how(params: IngestParams, variant: Variant, keep_rows: int) -> Draw:
+    return Draw(
+        keep_rows,
+        params.take,
+        params.seed,
+        lambda raw: _fault(variant, raw, params),
+        params.check_all_lines,
+        params.strict,
+    )
+
+
 def _read(variant: Variant, raw: bytes, strict: bool) -> Fields:
     """Parse one line. Raises Bad (in `strict` also where it had to be mended) and Drop."""
     value, mends = parse(raw)
@@ -92,7 +99,7 @@ def _read(variant: Variant, raw: bytes, strict: bool) -> Fields:
     if mends:
         fields = replace(fields, mended=tuple(sorted(mends.union(fields.mended))))
     if strict and fields.mended:
-        raise Bad(f"needs mending ({', '.join(fields.mended)}), which --strict forbids")
+        raise Bad(needs_mending(fields.mended))
     return fields
 
 
@@ -161,7 +168,7 @@ def _place(pool: _Pool, row: Row, line: Line, max_negatives: int) -> None:
     """Put a row into the pool, or into the equal row that stands there. Raises Drop("duplicate") after the latter."""
     row.rank, row.origin = line.rank, line.origin
     if row.identity in pool.rows:
-        merge(pool.rows[row.identity], row, max_negatives)
+        merge(pool.rows[row.identity], row, max_negatives, pool.facts)
         raise Drop("duplicate")
     pool.rows[row.identity] = row
 
@@ -169,21 +176,17 @@ def _place(pool: _Pool, row: Row, line: Line, max_negatives: int) -> None:
 def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) -> None:
     """Complete the counts with the files' own faults and mends. Raises MediError where too much is bad."""
     counts = pool.counts
+    lines_drawn = counts.rows_in
     # Of the first lines, how many more were at hand is the reader's affair: a longer beginning gives the same counts.
-    lines_read = drawn.lines_read if params.take == "hash" else counts.rows_in
+    lines_read = drawn.lines_read if params.take == "hash" or params.check_all_lines else lines_drawn
     elsewhere = [row for rank, row in drawn.checked if rank not in pool.ranks]
-    if params.strict:
-        elsewhere += [
-            BadRow("its files", None, f"{n} x {mend}, which --strict forbids") for mend, n in drawn.mended.items()
-        ]
-    for row in (*elsewhere, *drawn.faults):
-        pool.bad.append(row)
-        counts.rows_in += 1
-        counts.dropped["bad"] += 1
+    pool.bad += [*elsewhere, *drawn.faults]
+    counts.rows_in += len(elsewhere) + drawn.faults_rows
+    counts.dropped["bad"] += len(elsewhere) + drawn.faults_rows
     counts.rows_out = len(pool.rows)
     counts.dropped = Counter({reason: n for reason, n in counts.dropped.items() if n})
     counts.mended.update(drawn.mended)
-    counts.facts |= {"lines_read": lines_read, "lines_drawn": counts.rows_in, **pool.facts}
+    counts.facts |= {"lines_read": lines_read, "lines_drawn": lines_drawn, **pool.facts}
     quarantine(pool.bad, counts, params, source_name)
 
 
@@ -195,7 +198,7 @@ def quarantine(bad: list[BadRow], counts: Counts, params: IngestParams, name: st
     if not bad:
         return
     bad = sorted(bad, key=lambda row: natural(row.origin))
-    counts.facts["quarantine"] = [row._asdict() for row in bad[:_QUARANTINE_ROWS]]
+    counts.facts["quarantine"] = [row._asdict() for row in bad[:QUARANTINE_ROWS]]
     count = counts.dropped["bad"]
     if count > max(params.max_bad_rows, int(counts.rows_in * params.max_bad_percent / 100)):
         place = bad[0].origin if bad[0].offset is None else f"{bad[0].origin} (byte {bad[0].offset:,})"

@@ -9,15 +9,15 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
-from medi.errors import MediError
-from medi.ingest.draw import BadRow, rank_of
-from medi.ingest.parse import parse
+from medi.ingest.draw import BadRow, needs_mending, rank_of
+from medi.ingest.parse import load, without_surrogates
 from medi.ingest.pool import IngestParams, quarantine
 from medi.ingest.verdict import RESOLVED_SHARE, find_choices, judge, normal
 from medi.schema import ROWS, Counts, fold, is_visible, row_id, table_of
-from medi.source import Bad, Drop, Json, first_of, member, natural, text_of, texts_of
+from medi.source import Bad, Drop, Json, member, natural, optional, task_instance, texts_of
 
 LANGUAGE = "English"
+_BOM = b"\xef\xbb\xbf"
 _LANGUAGE_KEYS = ("Input_language", "Output_language", "Instruction_language")
 
 
@@ -31,74 +31,94 @@ class _Example:
     label: str | None = None
 
 
-def ingest_task(params: IngestParams, file: str, raw: bytes) -> tuple[pa.Table, Counts]:
+@dataclass
+class _Task:
+    """What a task file says of itself, and its instances, in which lone surrogates may still stand."""
+
+    facts: dict[str, object]
+    languages: dict[str, list[str]]
+    instances: list[Json]
+    has_surrogates: bool
+
+
+def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.Table, Counts]:
     """Return a task's ROWS sorted by id, and its counts; `file` is the file's name in the raw folder.
 
-    Facts: kind, definition, licence, categories, evidence; `skipped` says why a task gives nothing.
-    Raises MediError where the file is no task, lacks its definition or languages, or has more bad instances than
-    allowed.
+    `raw` is what the file holds, or what is wrong with it. Facts: kind, definition, licence, categories, evidence;
+    `skipped` says why a task gives nothing. A file that is no task, lacks its definition or languages or (in strict
+    mode) had to be mended counts as one bad record.
+    Raises MediError where more is bad than allowed.
     """
     task = PurePosixPath(file).name.removesuffix(".json")
     counts = Counts()
-    record, instances = _task_object(file, raw, counts)
-    counts.rows_in = len(instances)
-    counts.facts = _facts(file, record, counts.mended)
     examples: list[_Example] = []
-    if skipped := _foreign({key: _required(file, record, key, counts.mended) for key in _LANGUAGE_KEYS}):
-        _skip(counts, len(instances), "other_language", skipped)
+    try:
+        found = _opened(raw, params.strict, counts.mended)
+    except Bad as reason:
+        counts.rows_in, counts.facts = 1, _facts([""], {})
+        _skip(counts, 1, "bad", "bad file")
+        quarantine([BadRow(file, None, str(reason))], counts, params, task)
     else:
-        examples = _merged(_judged(_examples(params, file, instances, counts), counts), counts)
+        counts.rows_in, counts.facts = len(found.instances), found.facts
+        if skipped := _foreign(found.languages):
+            _skip(counts, len(found.instances), "other_language", skipped)
+        else:
+            examples = _merged(_judged(_examples(params, file, found, counts), counts), counts)
     rows = [_row_of(task, example, params.seed) for example in examples]
     counts.rows_out = len(rows)
     return table_of(rows, ROWS).sort_by("id"), counts.check(f"ingest of {task}")
 
 
-def _task_object(file: str, raw: bytes, counts: Counts) -> tuple[Json, list[Json]]:
-    """Return the task and its instances. Raises MediError where the file is not of that kind."""
-    try:
-        if raw.startswith(b"\xef\xbb\xbf"):
-            counts.mended["bom"] += 1
-        value, mends = parse(raw.removeprefix(b"\xef\xbb\xbf"))
-        counts.mended.update(mends)
-        keys: set[str] = set()
-        instances = member(value, "Instances", keys)
-        if not isinstance(instances, list):
-            raise Bad("'Instances' is no array")
-        counts.mended.update(keys)
-        return value, instances
-    except Bad as reason:
-        raise MediError(f"{file} is no Super-NI task: {reason}; fetch the file again or leave the task out") from reason
+def _opened(raw: bytes | Bad, strict: bool, mended: Counter[str]) -> _Task:
+    """Return what a file says; repairs outside its instances are counted in `mended`, a field's once each.
+
+    Raises Bad where it is no task, or had to be mended in strict mode.
+    """
+    if isinstance(raw, Bad):
+        raise raw
+    text = raw.removeprefix(_BOM)
+    if text != raw:
+        mended["bom"] += 1
+    value, has_surrogates = load(text)
+    keys: set[str] = set()
+    instances = member(value, "Instances", keys)
+    if not isinstance(instances, list):
+        raise Bad("'Instances' is no array")
+    record: Json = {key: v for key, v in value.items() if v is not instances} if isinstance(value, dict) else None
+    record = without_surrogates(record, keys) if has_surrogates else record
+    mended.update(keys)
+    definition = _required(record, "Definition", mended)
+    listed = {key: _listed(record, key, mended) for key in ("Instance License", "Categories", "Domains")}
+    languages = {key: _required(record, key, mended) for key in _LANGUAGE_KEYS}
+    if strict and mended:
+        raise Bad(needs_mending(mended))
+    return _Task(_facts(definition, listed), languages, instances, has_surrogates)
 
 
-def _facts(file: str, record: Json, mended: Counter[str]) -> dict[str, object]:
-    licence = _listed(record, "Instance License") or ["Unknown"]
+def _facts(definition: list[str], listed: dict[str, list[str]]) -> dict[str, object]:
     return {
         "kind": "text",
-        "definition": _required(file, record, "Definition", mended)[0],
-        "licence": ", ".join(licence),
-        "categories": _listed(record, "Categories"),
-        "domains": _listed(record, "Domains"),
+        "definition": definition[0],
+        "licence": ", ".join(listed.get("Instance License") or ["Unknown"]),
+        "categories": listed.get("Categories", []),
+        "domains": listed.get("Domains", []),
     }
 
 
-def _listed(record: Json, key: str) -> list[str]:
-    """Return a field as a list of visible texts, empty where it is absent; upstream and its copies use both shapes."""
-    try:
-        return [text for text in texts_of(member(record, key, set()), key, set()) if is_visible(text)]
-    except (Bad, Drop):
-        return []
-
-
-def _required(file: str, record: Json, key: str, mended: Counter[str]) -> list[str]:
-    keys: set[str] = set()
-    try:
-        texts = texts_of(member(record, key, keys), key, set())
-    except (Bad, Drop):
-        texts = []
-    if not any(map(is_visible, texts)):
-        raise MediError(f"{file}: the key {key!r} is missing or empty; fetch the file again or leave the task out")
-    mended.update(keys)
+def _listed(record: Json, key: str, mended: Counter[str]) -> list[str]:
+    """Return a field as a list of visible texts, empty where it is absent. Raises Bad where it holds anything else."""
+    mends: set[str] = set()
+    value = optional(record, key, mends)
+    texts = [] if value is None else texts_of(value, key, mends)
+    mended.update(mends)
     return [text for text in texts if is_visible(text)]
+
+
+def _required(record: Json, key: str, mended: Counter[str]) -> list[str]:
+    """Return a field as `_listed` does. Raises Bad also where it has no text."""
+    if texts := _listed(record, key, mended):
+        return texts
+    raise Bad(f"the key {key!r} is missing or empty")
 
 
 def _foreign(languages: dict[str, list[str]]) -> str:
@@ -114,38 +134,36 @@ def _skip(counts: Counts, rows: int, reason: str, skipped: str) -> None:
     counts.facts["skipped"] = skipped
 
 
-def _examples(params: IngestParams, file: str, instances: list[Json], counts: Counts) -> list[_Example]:
+def _examples(params: IngestParams, file: str, found: _Task, counts: Counts) -> list[_Example]:
     """Return the instances that can be used. Raises MediError where more are bad than allowed."""
     examples: list[_Example] = []
     bad: list[BadRow] = []
-    for index, instance in enumerate(instances):
+    empty_references = 0
+    for index, instance in enumerate(found.instances):
         identity = instance.get("id") if isinstance(instance, dict) else None
         origin = f"{file}#{identity if isinstance(identity, str) and identity else index}"
         mends: set[str] = set()
         try:
-            example = _example(instance, origin, mends)
+            fields = task_instance(without_surrogates(instance, mends) if found.has_surrogates else instance)
+            mends.update(fields.mended)
             if mends and params.strict:
-                raise Bad(f"needs mending ({', '.join(sorted(mends))}), which --strict forbids")
-            examples.append(example)
+                raise Bad(needs_mending(mends))
+            texts = (fields.positive, *fields.other_positives)
+            references = [text for text in texts if is_visible(text)]
+            if not (is_visible(fields.query) and references):
+                raise Drop("empty_text")
+            examples.append(_Example(fields.query, references, origin))
             counts.mended.update(mends)
+            empty_references += len(texts) - len(references)
         except Drop as reason:
             counts.dropped[str(reason)] += 1
         except Bad as reason:
             counts.dropped["bad"] += 1
             bad.append(BadRow(origin, None, str(reason)))
-    quarantine(bad, counts, params, file)
+    if empty_references:
+        counts.facts["reference_empty"] = empty_references
+    quarantine(bad, counts, params, PurePosixPath(file).name.removesuffix(".json"))
     return examples
-
-
-def _example(instance: Json, origin: str, mends: set[str]) -> _Example:
-    query = text_of(member(instance, "input", mends), "input", mends)
-    value = member(instance, "output", mends)
-    found = texts_of(value, "output", mends)
-    first_of(found, value)
-    references = [text for text in found if is_visible(text)]
-    if not (is_visible(query) and references):
-        raise Drop("empty_text")
-    return _Example(query, references, origin)
 
 
 def _judged(examples: list[_Example], counts: Counts) -> list[_Example]:

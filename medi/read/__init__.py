@@ -3,8 +3,7 @@
 Damage never raises here: it comes as the `fault` of a last batch, so that a caller may keep what stood before it.
 """
 
-from medi.read.files import super_ni_tasks
 from medi.read.pages import wanted_pages
 from medi.read.records import raw_batches, read_whole
 
-__all__ = ["raw_batches", "read_whole", "super_ni_tasks", "wanted_pages"]
+__all__ = ["raw_batches", "read_whole", "wanted_pages"]

@@ -5,8 +5,7 @@ the order of keys. Which kind a file is, its first bytes say; only an object key
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -16,24 +15,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medi.errors import MediError
 from medi.read.blocks import Damage, blocks
-from medi.read.escapes import whole_escapes
-from medi.source import RawBatch
+from medi.read.escapes import STAND_IN, whole_escapes
+from medi.source import Bad, Mend, RawBatch
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_LINE_BYTES = 1 << 26
 _PARQUET_ROWS = 1_000
 
 
-def raw_batches(files: Iterable[tuple[Path, str]], keyed: bool = False, prefix: bool = False) -> Iterator[RawBatch]:
+def raw_batches(
+    files: Iterable[tuple[Path, str]], keyed: bool = False, prefixes: Collection[str] = ()
+) -> Iterator[RawBatch]:
     """Yield the records of some files, each with its name in the raw folder, in order.
 
     A file that is damaged ends with a batch that has a `fault`. With `keyed`, a file that begins as an object is one
-    from key to record. With `prefix` the files are beginnings of longer ones: a cut last record is left out.
+    from key to record. Files named in `prefixes` are beginnings of longer ones: a cut last record is left out.
     """
     for path, name in files:
-        records = 0
+        records, prefix = 0, name in prefixes
         try:
             for batch in _batches_of(path, name, keyed, prefix):
                 records += len(batch.lines)
@@ -44,12 +44,12 @@ def raw_batches(files: Iterable[tuple[Path, str]], keyed: bool = False, prefix: 
             yield RawBatch(name, True, [], [], [], fault=str(damage))
 
 
-def read_whole(path: Path) -> bytes:
-    """Return all bytes of a small file. Raises MediError, with the name and the size, where it is damaged."""
+def read_whole(path: Path) -> bytes | Bad:
+    """Return all bytes of a small file, or what is wrong with it: ingest decides whether a damaged one may be."""
     try:
         return b"".join(blocks(path))
     except Damage as damage:
-        raise MediError(f"{path.name}: {damage}") from damage
+        return Bad(str(damage))
 
 
 def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[RawBatch]:
@@ -58,13 +58,15 @@ def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[Ra
     if first.startswith(b"PAR1"):
         unpacked.close()  # type: ignore[attr-defined]
         return _parquet_batches(path, name)
-    head = first.removeprefix(_BOM).lstrip()
-    unpacked = chain([first], unpacked)
-    if head.startswith(b"{") and keyed:
-        return _element_batches(name, unpacked, True, prefix)
-    if head.startswith(b"[") and head[1:].lstrip().startswith((b"{", b"[")):
-        return _element_batches(name, unpacked, False, prefix)
-    return _line_batches(name, unpacked, prefix)
+    text = first.removeprefix(_BOM)
+    head = text.lstrip()
+    keyed = keyed and head.startswith(b"{")
+    if keyed or (head.startswith(b"[") and head[1:].lstrip().startswith((b"{", b"["))):
+        mended = [Mend("bom", 1, 0)] if text != first else []
+        return chain(
+            [RawBatch(name, False, [], [], [], mended)], _element_batches(name, chain([text], unpacked), keyed, prefix)
+        )
+    return _line_batches(name, chain([first], unpacked), prefix)
 
 
 def _line_batches(name: str, unpacked: Iterable[bytes], prefix: bool) -> Iterator[RawBatch]:
@@ -80,24 +82,25 @@ def _line_batches(name: str, unpacked: Iterable[bytes], prefix: bool) -> Iterato
             offset_bytes += len(text) - len(tail)
     if tail and not prefix:
         batch = _lines_batch(name, number, offset_bytes, [tail], b"\r" in tail)
-        yield batch._replace(mended={**batch.mended, "no_final_newline": 1}) if batch.lines else batch
+        mend = Mend("no_final_newline", number, offset_bytes)
+        yield batch._replace(mended=[*batch.mended, mend]) if batch.lines else batch
 
 
 def _lines_batch(name: str, number: int, offset_bytes: int, lines: list[bytes], has_cr: bool) -> RawBatch:
     """Make a batch of lines that start at a line number and an offset; take off BOM and CR, leave out blank lines."""
-    mended: dict[str, int] = {}
+    mended: list[Mend] = []
     lengths_bytes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1
     offsets = (offset_bytes + np.cumsum(lengths_bytes) - lengths_bytes).tolist()
     keys = range(number, number + len(lines))
     if number == 1 and lines[0].startswith(_BOM):
         lines[0] = lines[0].removeprefix(_BOM)
-        mended["bom"] = 1
+        mended.append(Mend("bom", 1, 0))
     if has_cr:
-        mended["crlf"] = sum(line.endswith(b"\r") for line in lines)
+        mended += [Mend("crlf", keys[i], offsets[i]) for i, line in enumerate(lines) if line.endswith(b"\r")]
         lines = [line.removesuffix(b"\r") for line in lines]
     if not all(map(bytes.strip, lines)):
         kept = [i for i, line in enumerate(lines) if line.strip()]
-        mended["blank_line"] = len(lines) - len(kept)
+        mended += [Mend("blank_line", keys[i], offsets[i]) for i, line in enumerate(lines) if not line.strip()]
         return RawBatch(
             name, True, [keys[i] for i in kept], [offsets[i] for i in kept], [lines[i] for i in kept], mended
         )
@@ -121,37 +124,47 @@ class _Object:
 
 def _element_batches(name: str, unpacked: Iterable[bytes], keyed: bool, prefix: bool) -> Iterator[RawBatch]:
     found = ijson.sendable_list()
-    mended: Counter[str] = Counter()
     parse = (
         ijson.kvitems_coro(found, "", map_type=_Object) if keyed else ijson.items_coro(found, "item", map_type=_Object)
     )
     index = 0
+    seen: set[str] = set()
     try:
-        for block in whole_escapes(unpacked, mended):
+        for block in whole_escapes(unpacked):
             parse.send(block)
-            yield _elements_batch(name, index, list(found), keyed)._replace(mended=dict(mended))
+            yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
             index += len(found)
-            mended.clear()
             del found[:]
         if not prefix:
             parse.close()
     except (ijson.JSONError, UnicodeDecodeError) as error:
         # What the parser gave before it stumbled is whole.
-        yield _elements_batch(name, index, list(found), keyed)
+        yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
         reason = " ".join(str(error).split("\n", 1)[0].split())
         raise Damage(f"not JSON after {index + len(found):,} records ({reason})") from error
 
 
-def _elements_batch(name: str, index: int, found: list[object], keyed: bool) -> RawBatch:
-    keys = [str(key) for key, _ in found] if keyed else range(index, index + len(found))  # type: ignore[misc]
-    values = [value for _, value in found] if keyed else found  # type: ignore[misc]
-    return RawBatch(name, False, keys, [], [_record_bytes(value) for value in values])
+def _elements_batch(name: str, index: int, found: list[object]) -> RawBatch:
+    return RawBatch(name, False, range(index, index + len(found)), [], list(map(_record_bytes, found)))
+
+
+def _keyed_batch(name: str, found: list[tuple[str, object]], seen: set[str]) -> RawBatch:
+    """Make a batch of records with their keys; one whose key is among the `seen` says so where it is parsed."""
+    keys, lines = [], []
+    for key, value in found:
+        keys.append(key.replace(STAND_IN, "\ufffd"))
+        lines.append(_record_bytes(value, key if key in seen else None))
+        seen.add(key)
+    return RawBatch(name, False, keys, [], lines)
 
 
 def _parquet_batches(path: Path, name: str) -> Iterator[RawBatch]:
     index = 0
     try:
         with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise Damage(f"a column stands twice among {', '.join(names)}")
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
                 lines = [_record_bytes(row) for row in batch.to_pylist()]
                 yield RawBatch(name, False, range(index, index + len(lines)), [], lines)
@@ -161,11 +174,11 @@ def _parquet_batches(path: Path, name: str) -> Iterator[RawBatch]:
         raise Damage(f"damaged Parquet after {index:,} rows ({reason})") from error
 
 
-def _record_bytes(value: object) -> bytes:
-    """Return a record's canonical JSON. What JSON cannot say stays visibly wrong, for ingest to find: NaN, or a key
-    that stands twice.
+def _record_bytes(value: object, repeated: str | None = None) -> bytes:
+    """Return a record's canonical JSON. What JSON cannot say stays visibly wrong, for ingest to find: NaN, a lone
+    surrogate, a key that stands twice, in the record or (`repeated`) as its own.
     """
-    twice: list[str] = []
+    twice = [] if repeated is None else [repeated]
 
     def plain(part: object) -> object:
         if isinstance(part, _Object):
@@ -178,4 +191,4 @@ def _record_bytes(value: object) -> bytes:
     if twice:
         key = json.dumps(twice[0], ensure_ascii=False)
         text = f'{{{key}:null,{key}:null,"record":{text}}}'
-    return text.encode("utf-8", "surrogatepass")
+    return text.replace(STAND_IN, "\ud800").encode("utf-8", "surrogatepass")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from medi.source import Bad, Drop, Fields, File, Json, Source, Variant, member, text_of, texts_of
+from medi.source import Bad, Drop, Fields, File, Json, Source, Variant, member, optional, text_of, texts_of
 from medi.sources.wikipedia import hub_columns
 
 
@@ -26,7 +26,7 @@ def medmcqa_row(record: Json) -> Fields:
     """Read a question and its explanation. Raises Drop("no_explanation") where `exp` has no text, Bad."""
     mends: set[str] = set()
     question = text_of(member(record, "question", mends), "question", mends)
-    explanation = member(record, "exp", mends) if isinstance(record, dict) and "exp" in record else None
+    explanation = optional(record, "exp", mends)
     if explanation is None or (isinstance(explanation, str) and not explanation.strip()):
         raise Drop("no_explanation")
     if not isinstance(explanation, str):
@@ -37,6 +37,11 @@ def medmcqa_row(record: Json) -> Fields:
 def _medmcqa(name: str, place: str, file: File, how: str = "") -> Variant:
     fields = {"query": "question", "positive": "exp"}
     return Variant(name, "JSON lines", fields, medmcqa_row, _MEDMCQA_SAMPLE, place, (file,), 182_822, how=how)
+
+
+def _pubmedqa_file(stem: str) -> File:
+    """Declare one of the two files that hold records with an abstract; beside them lie answers and unlabeled ones."""
+    return File(f"pubmedqa/{stem}.json", otherwise=(f"pubmedqa/{stem}.json.gz",), keyed=True)
 
 
 def _pubmed(
@@ -66,7 +71,7 @@ PUBMED = Source(
             '{"QUESTION": "Does rest help a sprain?", "CONTEXTS": ["Forty sprains were seen.", "Half were rested."],'
             ' "LABELS": ["METHODS", "RESULTS"], "MESHES": [], "final_decision": "yes", "LONG_ANSWER": "It does."}',
             "",
-            (File("pubmedqa/*.json", otherwise=("pubmedqa/*.json.gz",), keyed=True),),
+            tuple(_pubmedqa_file(stem) for stem in ("ori_pqaa", "ori_pqal")),
         ),
         _pubmed(
             "hub",

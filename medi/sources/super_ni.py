@@ -1,18 +1,14 @@
 """Super-NaturalInstructions: each task is a file of its own, which ingest reads whole; its pairs are mined."""
 
-from medi.source import Bad, Fields, File, Json, Source, Variant, first_of, member, text_of, texts_of
+from medi.source import Bad, Fields, File, Json, Source, Variant, member, task_instance
 
 
 def first_instance(record: Json) -> Fields:
-    """Read a task file's first instance: its input, its first reference, the other references. Raises Bad, Drop."""
-    mends: set[str] = set()
-    instances = member(record, "Instances", mends)
+    """Read a task file's first instance, as ingest reads them all. Raises Bad, Drop."""
+    instances = member(record, "Instances", set())
     if not isinstance(instances, list) or not instances:
         raise Bad("'Instances' is no array with something in it")
-    query = text_of(member(instances[0], "input", mends), "input", mends)
-    value = member(instances[0], "output", mends)
-    references = texts_of(value, "output", mends)
-    return Fields(query, first_of(references, value), tuple(references[1:]), mended=tuple(sorted(mends)))
+    return task_instance(instances[0])
 
 
 _SAMPLE = (

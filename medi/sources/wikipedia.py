@@ -14,6 +14,7 @@ from medi.source import (
     Source,
     Variant,
     member,
+    optional,
     query_pairs,
     query_triplets,
     text_of,
@@ -58,7 +59,7 @@ def dpr_record(record: Json) -> Fields:
     positives = _contexts(member(record, "positive_ctxs", mends), "positive_ctxs", mends)
     if not positives:
         raise Drop("no_positive")
-    hard = record.get("hard_negative_ctxs") if isinstance(record, dict) else None
+    hard = optional(record, "hard_negative_ctxs", mends)
     negatives = _contexts(hard[:_HARD_NEGATIVES] if isinstance(hard, list) else hard, "hard_negative_ctxs", mends)
     return Fields(question, positives[0], tuple(positives[1:]), tuple(negatives), tuple(sorted(mends)))
 
@@ -73,7 +74,7 @@ def _contexts(value: Json, name: str, mends: set[str]) -> list[str]:
 
 def _passage(context: Json, mends: set[str]) -> str:
     text = text_of(member(context, "text", mends), "text", mends)
-    title = context.get("title") if isinstance(context, dict) else None
+    title = optional(context, "title", mends)
     return f"{text_of(title, 'title', mends)} {text}" if title else text
 
 
@@ -82,14 +83,12 @@ def columns(record: Json) -> Fields:
     if not isinstance(record, dict):
         return query_pairs(record)
     row = dict(record)
-    for key in ("pos", "neg"):
-        value = row.get(key)
-        if isinstance(value, str):
+    for key, value in record.items():
+        if key.lower() in ("pos", "neg") and isinstance(value, str):
             row[key] = [value]
-    if row.get("neg") is not None:
+    if optional(row, "neg", set()) is not None:
         return query_triplets(row)
-    row.pop("neg", None)
-    return query_pairs(row)
+    return query_pairs({key: value for key, value in row.items() if key.lower() != "neg"})
 
 
 def kilt_row(record: Json) -> Fields:
@@ -97,35 +96,38 @@ def kilt_row(record: Json) -> Fields:
 
     Raises Drop: `no_input`, or `no_provenance` where no output names a page. Raises Bad for another shape.
     """
-    outputs = record.get("output") if isinstance(record, dict) else None
-    if not isinstance(record, dict) or not isinstance(outputs, list):
-        raise Bad("expected an object with the array 'output'")
-    if record.get("input") is None:
-        raise Drop("no_input")
     mends: set[str] = set()
-    query = text_of(record["input"], "input", mends)
-    places = dict.fromkeys(_place(found) for output in outputs for found in _provenance(output))
+    outputs = optional(record, "output", mends)
+    if not isinstance(outputs, list):
+        raise Bad("expected an object with the array 'output'")
+    question = optional(record, "input", mends)
+    if question is None:
+        raise Drop("no_input")
+    query = text_of(question, "input", mends)
+    places = dict.fromkeys(_place(found, mends) for output in outputs for found in _provenance(output, mends))
     if not places:
         raise Drop("no_provenance")
     return Fields(query, "", mended=tuple(sorted(mends)), places=tuple(places))
 
 
-def _provenance(output: Json) -> list[Json]:
+def _provenance(output: Json, mends: set[str]) -> list[Json]:
     if not isinstance(output, dict):
         raise Bad("an output is no object")
-    found = output.get("provenance") or []
+    found = optional(output, "provenance", mends) or []
     if not isinstance(found, list):
         raise Bad("'provenance' is no array")
     return found
 
 
-def _place(provenance: Json) -> Place:
-    if not isinstance(provenance, dict) or not isinstance(provenance.get("wikipedia_id"), str | int):
+def _place(provenance: Json, mends: set[str]) -> Place:
+    page_id = optional(provenance, "wikipedia_id", mends)
+    if not isinstance(page_id, str | int):
         raise Bad("a provenance has no 'wikipedia_id'")
-    paragraph, character = (provenance.get(key) or 0 for key in ("start_paragraph_id", "start_character"))
+    start = (optional(provenance, key, mends) for key in ("start_paragraph_id", "start_character"))
+    paragraph, character = (value or 0 for value in start)
     if not (isinstance(paragraph, int) and isinstance(character, int)):
         raise Bad("a provenance starts at no whole number")
-    return Place(str(provenance["wikipedia_id"]), paragraph, character)
+    return Place(str(page_id), paragraph, character)
 
 
 def dpr_file(stem: str, place: str = "", remote: str = "", lines: int | None = None) -> Variant:

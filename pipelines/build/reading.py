@@ -40,7 +40,7 @@ def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
         return ingest_task(params, file.name, read.read_whole(file.path))
     keyed = any(file.keyed for file in unit.origin.files)
     files = [(file.path, file.name) for file in unit.files]
-    prefix = any(file.prefix for file in unit.files)
+    prefixes = {file.name for file in unit.files if file.prefix}
 
     def pages(wanted: Collection[str]) -> Iterable[Page]:
         return read.wanted_pages([(file.path, file.name) for file in unit.pages], wanted)
@@ -49,6 +49,6 @@ def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
         params,
         unit.declared,
         unit.origin,
-        lambda: read.raw_batches(files, keyed, prefix),
+        lambda: read.raw_batches(files, keyed, prefixes),
         pages if unit.pages else None,
     )

@@ -8,7 +8,7 @@ PLANTED_TASKS: dict[str, tuple[dict[str, int], dict[str, int]]] = {
     "task9017_medi_one_class_answerability": ({}, {"single_class": 30}),
     "task9018_medi_spanish_diminutive_generation": ({}, {"other_language": 20}),
     "task9019_medi_weather_diary_classification": (
-        {"coerced_keys": 3},
+        {"coerced_keys": 3, "text_for_list": 1},
         {"conflicting_labels": 2, "duplicate_input": 2},
     ),
     "task9020_medi_computing_term_generation": (
