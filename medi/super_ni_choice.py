@@ -3,6 +3,7 @@
 A name in the person's own file that does not exist is an error; a listed task that is not there is only reported.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,29 +12,32 @@ from medi.errors import UsageError
 _SHOWN = 10
 
 
-def choose_tasks(available: Iterable[str], choice: str, listed: Iterable[str] = ()) -> tuple[list[str], list[str]]:
+def choose_tasks(
+    available: Iterable[str] | None, choice: str, listed: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
     """Return the chosen tasks and the listed ones that are not available, both sorted.
 
     `choice` is `all`, `listed` or the path of a file: one name a line, with or without `.json`, `#` before comments.
+    `available` is None where tasks are downloaded by name: which there are is then known to the place alone.
 
     Raises:
-        UsageError: the file cannot be read, has no name, or has names that are not available.
+        UsageError: the file cannot be read, has no name, or names tasks that are not there; `all` without a folder.
     """
-    there = set(available)
     if choice == "all":
-        return sorted(there), []
-    if choice == "listed":
-        wanted = set(listed)
-        return sorted(wanted & there), sorted(wanted - there)
-    wanted = _names(Path(choice))
-    unknown = sorted(wanted - there)
-    if unknown:
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        if available is None:
+            raise UsageError(
+                "--super-ni-tasks all: only a --raw folder says what all is; give listed, or a file of names"
+            )
+        return sorted(set(available)), []
+    wanted = set(listed) if choice == "listed" else _names(Path(choice))
+    absent = wanted - (wanted if available is None else set(available))
+    if absent and choice != "listed":
+        more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
         raise UsageError(
-            f"{choice} names {len(unknown)} unknown Super-NI tasks: {', '.join(unknown[:_SHOWN])}{more}; "
+            f"{choice} names {len(absent)} unknown Super-NI tasks: {', '.join(sorted(absent)[:_SHOWN])}{more}; "
             "a task is named as its file, without .json"
         )
-    return sorted(wanted), []
+    return sorted(wanted - absent), sorted(absent)
 
 
 def _names(file: Path) -> set[str]:
@@ -47,4 +51,7 @@ def _names(file: Path) -> set[str]:
     names = {line.partition("#")[0].strip().removesuffix(".json") for line in lines} - {""}
     if not names:
         raise UsageError(f"--super-ni-tasks {file} names no task: write one task name a line")
+    strange = [name for name in sorted(names) if not re.fullmatch(r"\w[\w.-]*", name)]
+    if strange:
+        raise UsageError(f"--super-ni-tasks {file}: {strange[0]!r} cannot be the name of a task; write one a line")
     return names

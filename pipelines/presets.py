@@ -162,6 +162,7 @@ def _check_bad_rows(text: str) -> None:
 def _check_sources(settings: Settings) -> None:
     """Raise UsageError for a source, variant or task list that is not there."""
     from medi.sources import by_name
+    from medi.super_ni_choice import choose_tasks
 
     for name in settings.sources:
         by_name(name)
@@ -170,6 +171,8 @@ def _check_sources(settings: Settings) -> None:
         if variant not in names:
             raise UsageError(f"--variant {name}={variant}: {name} has no such variant; give one of {', '.join(names)}")
     tasks = settings.super_ni_tasks
+    if tasks == "all" and settings.raw is None:
+        choose_tasks(None, tasks)
     if tasks not in ("all", "listed") and not Path(tasks).is_file():
         raise UsageError(f"--super-ni-tasks {tasks}: no such file; give all, listed, or a file with one task a line")
 

@@ -5,12 +5,14 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from medi.instruct import load_instructions
 from medi.release import open_release
 from tests.builds import REPO, SOURCES, artifacts, cut_of_sample, files_of, manifest_of, medi_build
 from tests.conftest import Once
@@ -92,6 +94,10 @@ def test_every_unit_is_in_the_manifest_with_rows_or_a_reason(built: Path) -> Non
     assert len(clusters) == 4
     sizes = [tasks[name]["got"] for name in clusters]
     assert sizes == sorted(sizes, reverse=True) and sum(sizes) == 160  # type: ignore[arg-type, type-var]
+    source = next(s for s in manifest["sources"] if s["name"] == "msmarco")
+    counted = {name: source[name] for name in ("planned", "drawn", "got", "dropped")}
+    assert all(tasks[name]["evidence"]["cluster_of"] == {"task": "msmarco", **counted} for name in clusters)  # type: ignore[index]
+    assert sum(tasks[name]["planned"] for name in clusters) == source["got"] < source["drawn"]  # type: ignore[misc, operator]
     assert all(json.dumps(manifest).find(str(place)) < 0 for place in (built, REPO))
 
 
@@ -150,7 +156,8 @@ def test_one_task_that_fails_is_named_and_the_others_stand(cut: Path, tiny_encod
     path.write_bytes(good[: len(good) // 2])
     call = [*options(raw, workspace, tiny_encoder), "--sources", "super_ni,gooaq_pairs"]
     failed = medi_build(*call)
-    assert failed.returncode == 1 and failed.stderr.count(TEXT) == 1 and "Traceback" not in failed.stderr
+    named = [line for line in failed.stderr.splitlines() if TEXT in line]
+    assert failed.returncode == 1 and len(named) == 1 and "Traceback" not in failed.stderr
     assert not (workspace / "out").exists() and not list(workspace.glob("out.*"))
     before = artifacts(workspace)
     assert {unit for stage, unit in before if stage == "instruct"} == {"gooaq_pairs", LABEL, CHOICE}
@@ -159,6 +166,43 @@ def test_one_task_that_fails_is_named_and_the_others_stand(cut: Path, tiny_encod
     assert done.returncode == 0, done.stderr
     assert {unit for stage, unit in artifacts(workspace).keys() - before.keys()} == {TEXT}
     assert open_release(workspace / "out").rows() > 0
+
+
+def test_each_unit_that_fails_is_a_line(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    shutil.copytree(cut, raw)
+    bad = ("embedding_training_data/gooaq_pairs.jsonl.gz", f"super_ni/tasks/{TEXT}.json")
+    for name in bad:
+        (raw / name).write_bytes(b"{")
+    call = options(raw, tmp_path / "w", tiny_encoder)
+    failed = medi_build(*call, "--sources", "super_ni,gooaq_pairs")
+    *lines, last = [line for line in failed.stderr.splitlines() if line.startswith("medi: ")]
+    assert failed.returncode == 1 and len(lines) == 2, failed.stderr
+    assert all(sum(name in line for line in lines) == 1 for name in bad)
+    assert last.startswith("medi: 2 sources or tasks failed, nothing is published; ")
+
+
+def test_what_has_no_file_is_told_and_in_the_manifest(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    raw, workspace = tmp_path / "raw", tmp_path / "w"
+    shutil.copytree(cut / "super_ni", raw / "super_ni")
+    shutil.copytree(cut / "kilt", raw / "kilt")
+    listed = sorted(load_instructions().super_ni_tasks)
+    for here in listed[:2]:
+        shutil.copy(raw / "super_ni" / "tasks" / f"{LABEL}.json", raw / "super_ni" / "tasks" / f"{here}.json")
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    call = [*options(raw, workspace, tiny_encoder), "--super-ni-tasks", "listed"]
+    done = medi_build(*call)
+    ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    assert done.returncode == 0, done.stderr
+    told = done.stderr.splitlines()
+    assert f"agnews: no file in {raw}, left out" in told
+    tasks = f"super_ni: no file in {raw} of 298 listed tasks, left out: {', '.join(listed[2:5])} and 295 more"
+    assert tasks in told and f"variants by the files in {raw}: fever=kilt" in told
+    absent = manifest_of(workspace / "out")["params"]["absent"]  # type: ignore[call-overload]
+    assert absent["super_ni_tasks"] == listed[2:]
+    assert len(absent["sources"]) == 29 and not {"fever", "super_ni"} & set(absent["sources"])
+    run = json.loads((workspace / "out" / "run.json").read_bytes())
+    assert began <= run["started"] < ended
 
 
 def damage(raw: Path, kind: str) -> None:
@@ -232,7 +276,8 @@ def test_a_folder_that_is_not_ours_is_never_replaced(cut: Path, tiny_encoder: Pa
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("mine")
     done = medi_build(*options(cut, tmp_path, tiny_encoder), "--sources", "gooaq_pairs")
-    assert done.returncode == 1 and "thesis" in done.stderr or str(tmp_path / "out") in done.stderr
+    told = f"medi: {tmp_path / 'out'} exists and is not a release of medi; name another --out, or move it away\n"
+    assert (done.returncode, done.stderr) == (1, told)
     assert (tmp_path / "out" / "thesis.tex").read_text() == "mine"
 
 
@@ -244,7 +289,6 @@ def test_a_smaller_scale_gives_a_subset(built: Path, cut: Path, tiny_encoder: Pa
         ("gooaq_pairs", 25, 25), ("AllNLI", 50, 50),
     ]  # fmt: skip
     small, large = (
-        pq.read_table(folder / "data", columns=["id"])["id"].to_pylist()
-        for folder in (tmp_path / "out", built / "out")
+        pq.read_table(folder / "data", columns=["id"])["id"].to_pylist() for folder in (tmp_path / "out", built / "out")
     )
     assert len(small) == 75 and set(small) < set(large)

@@ -71,6 +71,7 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
         (["build", "--variant", "NQ"], "--variant NQ: give SOURCE=NAME"),
         (["build", "--variant", "NQ=none"], "--variant NQ=none: NQ has no such variant; give one of "),
         (["build", "--super-ni-tasks", "no/list"], "--super-ni-tasks no/list: no such file"),
+        (["build", "--preset", "full", "--super-ni-tasks", "all"], "all: only a --raw folder says what all is; give"),
         (["build", "--raw", "no/folder"], "no/folder: no such folder"),
         (["sources", "--raw", "no/folder"], "the raw folder no/folder is not there; check --raw"),
     ],
@@ -114,6 +115,18 @@ def test_a_fault_of_ours_is_one_line_and_a_traceback_only_with_debug() -> None:
         "medi: KeyError: 'gone'; this is a fault of medi: run it again with --debug and report what it shows\n"
     )
     assert loud.stderr.startswith("Traceback") and "KeyError: 'gone'" in loud.stderr
+
+
+def test_each_note_of_an_error_is_a_line_before_it() -> None:
+    code = (
+        "from medi.errors import MediError\n"
+        "def many():\n"
+        "    error = MediError('2 failed')\n"
+        "    error.add_note('a:\\nbad'); error.add_note('b: bad'); raise error\n"
+        "app.command('many')(many)"
+    )
+    done = medi("many", code=code)
+    assert (done.returncode, done.stderr) == (1, "medi: a: bad\nmedi: b: bad\nmedi: 2 failed\n")
 
 
 def test_debug_shows_the_traceback_of_a_foreseen_error() -> None:
@@ -161,6 +174,20 @@ def test_sources_for_a_program(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert list(agnews) == [
         "name", "quota", "symmetric", "licence", "layout", "given_negatives", "variant", "file", "present",
     ]  # fmt: skip
+
+
+def test_a_locale_without_the_letters_ends_no_command(tmp_path: Path) -> None:
+    poor = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    table = medi("sources", env=poor)
+    assert table.returncode == 0 and "\\u2026" in table.stdout, table.stderr
+    raw = tmp_path / "embedding_training_data"
+    raw.mkdir()
+    (raw / "agnews.jsonl").touch()
+    (raw / "S2ORC_title_abstract-\u00fc\U0001f600.jsonl.gz").touch()
+    listed = medi("sources", "--json", "--raw", str(tmp_path), env=poor)
+    assert listed.stdout.isascii() and len(json.loads(listed.stdout)) == 31
+    said = "app.command('say')(lambda: print('\\u00fc \\U0001f600'))"
+    assert medi("say", code=said, env=poor).stdout == "\\xfc \\U0001f600\n"
 
 
 def test_sources_for_a_person_fit_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ import re
 
 from rich.console import Console
 
-from pipelines.build.progress import Reporter
+from pipelines.build.progress import Reporter, showing
+from pipelines.build.progress import reporter as reporter_in_use
 
 
 def plain() -> tuple[Reporter, io.StringIO]:
@@ -37,6 +38,22 @@ def test_what_grew_after_its_end_is_said_again_and_a_stage_that_stopped_short_to
         reporter.advance("mine")
     assert [line.split()[1] for line in text.getvalue().splitlines()] == ["10/10", "12/15"]
     assert text.getvalue().rstrip().endswith("s left")
+
+
+def test_a_text_that_two_groups_share_is_expected_once() -> None:
+    reporter, text = plain()
+    with reporter:
+        for texts in (["a", "b"], ["b", "c"], []):
+            reporter.expect_texts("embed", texts)
+        reporter.advance("embed", rows=3, steps=3)
+    assert re.fullmatch(r"embed    3/3  3 rows  [\d,]+ rows/s  in 0 s\n", text.getvalue())
+
+
+def test_a_reporter_is_in_use_for_a_while_only() -> None:
+    before, (new, text) = reporter_in_use(), plain()
+    with showing(new):
+        reporter_in_use().say("heard")
+    assert (text.getvalue(), reporter_in_use()) == ("heard\n", before)
 
 
 def test_quiet_says_nothing_and_names_from_data_are_no_markup() -> None:

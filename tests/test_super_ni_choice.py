@@ -104,12 +104,23 @@ def test_a_file_of_names(tmp_path: Path) -> None:
     assert choose_tasks(["task1_a", "task2_b", "task3_c"], str(names)) == (["task1_a", "task2_b"], [])
 
 
+def test_where_tasks_are_downloaded_any_name_may_be_there_and_all_means_nothing(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("task547_alt_translation_entk_en\ntask137_detoxifying-lms_classification_toxicity\n")
+    expected = ["task137_detoxifying-lms_classification_toxicity", "task547_alt_translation_entk_en"]
+    assert choose_tasks(None, str(names), ["task1_a"]) == (expected, [])
+    assert choose_tasks(None, "listed", ["task2_b", "task1_a"]) == (["task1_a", "task2_b"], [])
+    with pytest.raises(UsageError, match="--super-ni-tasks all: only a --raw folder says what all is"):
+        choose_tasks(None, "all", ["task1_a"])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"task1_a\ntask7_z\ntask8_y\n", "2 unknown Super-NI tasks: task7_z, task8_y;"),
         (b"".join(b"task%d_z\n" % n for n in range(10, 22)), "task19_z and 2 more;"),
         (b"# nothing\n", "names no task"),
+        (b"task1_a\n../secret\n", "'../secret' cannot be the name of a task"),
         (b"\xff\xfe", "cannot be read"),
         (None, "cannot be read"),
     ],

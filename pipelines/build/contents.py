@@ -19,7 +19,7 @@ from medi.sources import ALL
 from medi.store import Record
 from pipelines.build.context import Context
 from pipelines.build.steps import Chain, ingest_step
-from pipelines.build.units import SUPER_NI, Unit
+from pipelines.build.units import SUPER_NI, Plan, Unit
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,14 @@ def finished(context: Context, units: Iterable[Unit], chains: dict[str, Chain | 
     return [Finished(u, ingest_step(context, u, look=True), chains[u.name]) for u in ordered]
 
 
-def contents_of(context: Context, done: Sequence[Finished], run: dict[str, object]) -> Contents:
+def contents_of(context: Context, plan: Plan, done: Sequence[Finished], run: dict[str, object]) -> Contents:
     """Return what `write_release` needs; `run` holds what may differ between equal builds."""
     sources = list(dict.fromkeys(f.unit.source for f in done))
     by_source = {name: [f for f in done if f.unit.source == name] for name in sources}
     records = {r.key: r.to_json() for f in done for r in ([f.rows] if f.chain is None else f.chain.records())}
+    absent = {"sources": list(plan.absent), "super_ni_tasks": list(plan.absent_tasks)}
     return Contents(
-        params=cast(dict[str, Json], params_of(context, done)),
+        params=cast(dict[str, Json], params_of(context, done) | {"absent": absent}),
         sources=[_source_entry(by_source[name]) for name in sources],
         tasks=[entry for f in done for entry in _task_entries(context, f)],
         records=[records[key] for key in sorted(records, key=lambda k: (records[k]["stage"], records[k]["unit"], k))],
@@ -153,8 +154,16 @@ def _task_entries(context: Context, done: Finished) -> list[TaskEntry]:
     if not of_task or done.chain is None:
         return [entry]
     tasks = Counter(context.store.open(done.chain.instructed)["task"].to_pylist())
+    # Which rows a cluster would have had of those that were dropped, nobody knows.
+    evidence = {**_evidence(done), "cluster_of": {name: entry.get(name) for name in _COUNTED}}
     parts = {name: {"task": name, "planned": n, "got": n, "drawn": n, "dropped": {}} for name, n in tasks.items()}
-    return [{**entry, **parts[name], "slots": of_task[name]} for name in sorted(parts)]  # type: ignore[typeddict-item]
+    return [
+        {**entry, **parts[name], "slots": of_task[name], "evidence": evidence}  # type: ignore[typeddict-item]
+        for name in sorted(parts)
+    ]
+
+
+_COUNTED = ("task", "planned", "drawn", "got", "dropped")
 
 
 def _evidence(done: Finished) -> dict[str, object]:

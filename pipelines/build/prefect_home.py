@@ -1,9 +1,11 @@
 """Where Prefect lives during a build: in the workspace, with time to start, and quiet on the console.
 
-A person's own server is used where PREFECT_API_URL names one; what a person has set is never changed.
+A person's own server is used where PREFECT_API_URL or their Prefect profile names one; what a person has set is never
+changed, and nothing is written into the home folder.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,15 +30,42 @@ _QUIET = {
 
 
 def settle(workspace: Path) -> None:
-    """Set Prefect's variables that are not set yet; it reads them when it is imported, so call this before."""
-    wanted = dict(_QUIET)
-    if "PREFECT_API_URL" not in os.environ:
-        home = workspace / "prefect"
+    """Set Prefect's variables that are not set yet; it reads them when it is imported, so afterwards this is too late:
+    inside a worker's flow, or a program that uses Prefect itself, its settings are left as they are.
+    """
+    if "prefect" in sys.modules:
+        return
+    home = workspace / "prefect"
+    wanted = _QUIET | {"PREFECT_HOME": str(home), "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true"}
+    profiles = Path("~/.prefect/profiles.toml").expanduser()
+    if "PREFECT_HOME" not in os.environ:
         home.mkdir(parents=True, exist_ok=True)
-        wanted["PREFECT_HOME"] = str(home)
-        wanted["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "true"
+        if profiles.is_file():
+            # Prefect looks for a person's profiles (`prefect config set`, `prefect cloud login`) in its home.
+            wanted["PREFECT_PROFILES_PATH"] = str(profiles)
     for name, value in wanted.items():
         os.environ.setdefault(name, value)
+
+
+def check_server() -> None:
+    """Ask the Prefect server that a person has set, if any, whether it is there.
+
+    Raises:
+        UsageError: it does not answer.
+    """
+    from prefect import get_client
+    from prefect.settings import PREFECT_API_URL
+
+    url = PREFECT_API_URL.value()
+    if not url:
+        return
+    with get_client(sync_client=True) as client:
+        problem = client.api_healthcheck()
+    if problem is not None:
+        raise UsageError(
+            f"the Prefect server at {url} does not answer ({type(problem).__name__}): start it, or unset "
+            "PREFECT_API_URL (`prefect config unset PREFECT_API_URL` where a profile sets it), or use --runner none"
+        )
 
 
 def task_runner(name: str, workers: int) -> "TaskRunner[PrefectFuture[Step]]":

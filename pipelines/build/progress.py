@@ -5,8 +5,11 @@ On a terminal the lines are live; elsewhere a plain line comes every 30 s and at
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -77,6 +80,7 @@ class Reporter:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _live: Progress | None = None
+    _texts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __enter__(self) -> "Reporter":
         if self.console.is_terminal and not self.quiet:
@@ -107,6 +111,14 @@ class Reporter:
             if self._live:
                 state.bar = state.bar if state.bar >= 0 else self._live.add_task(stage, total=0, rows=0)
                 self._live.update(TaskID(state.bar), total=state.total)
+
+    def expect_texts(self, stage: str, texts: Iterable[str]) -> None:
+        """Add those of the texts to what a stage has to do that were not added before: units may share texts."""
+        hashes = np.fromiter(map(hash, texts), dtype=np.int64)
+        with self._lock:
+            new = np.setdiff1d(hashes, self._texts)
+            self._texts = np.concatenate([self._texts, new])
+        self.expect(stage, len(new))
 
     def advance(self, stage: str, rows: int = 0, steps: int = 1) -> None:
         """Count finished steps and rows of a stage; one that was never expected is not shown."""
@@ -140,8 +152,13 @@ def reporter() -> Reporter:
     return _current
 
 
-def use(new: Reporter) -> Reporter:
-    """Make `new` the reporter of this process and return the one before."""
+@contextmanager
+def showing(new: Reporter) -> Iterator[None]:
+    """Make `new` the reporter of this process for a while."""
     global _current
     before, _current = _current, new
-    return before
+    try:
+        with new:
+            yield
+    finally:
+        _current = before

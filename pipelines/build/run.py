@@ -5,7 +5,7 @@ before it starts: a build that finds all in place starts neither Prefect nor tor
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
 from pipelines.build.fetching import located, obtain, show_plan
-from pipelines.build.prefect_home import settle, task_runner
+from pipelines.build.prefect_home import settle
 from pipelines.build.steps import Missing, encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
-from pipelines.build.summary import show_result
+from pipelines.build.summary import show_left_out, show_result
 from pipelines.build.units import Group, Plan, plan_groups
 from pipelines.presets import Settings, resolve
 
@@ -40,12 +40,21 @@ class BuildResult:
 
 
 @dataclass(frozen=True)
+class Job:
+    """What a build has to do, as it was found when it `started` (UTC)."""
+
+    context: Context
+    plan: Plan
+    started: str
+
+
+@dataclass(frozen=True)
 class Step:
-    """What one step of a group came to: the group with its files, the seconds, and the error that ended it."""
+    """What one step of a group came to: the group with its files, the seconds, and a line for each unit that failed."""
 
     group: Group
     seconds: float
-    error: str = ""
+    errors: tuple[str, ...] = ()
 
 
 # What each kind of step does with a group; every one finds finished artifacts in the store and goes on from there.
@@ -69,14 +78,14 @@ def run_step(kind: str, context: Context, group: Group) -> Step:
             if kind != "embed":
                 progress.reporter().advance(kind, rows=rows.rows)
         except MediError as error:
-            errors.append(str(error) if unit.name in str(error) else f"{unit.name}: {error}")
+            errors.append(_one_line(unit.name, error))
             failed.add(unit.name)
     if kind == "ingest":
-        progress.reporter().expect("embed", len(missing_texts(context, lengths)))
+        progress.reporter().expect_texts("embed", missing_texts(context, lengths))
     if kind == "embed":
         encode_texts(context, lengths)
     group = replace(group, units=tuple(unit for unit in group.units if unit.name not in failed))
-    return Step(group, time.monotonic() - began, "\n".join(errors))
+    return Step(group, time.monotonic() - began, tuple(errors))
 
 
 def build(settings: Settings, console: Console | None = None) -> BuildResult:
@@ -86,41 +95,34 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         UsageError: the call is wrong, for example a named source has no file.
         MediError: a source failed; what others made is kept, nothing is published.
     """
-    context = prepare(settings)
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     finish_swap(settings.out)
     refuse_strangers(settings.out)
-    remove_orphans(context.workspace / "store")
+    remove_orphans(settings.workspace / "store")
     reporter = progress.Reporter(console or Console(stderr=True), quiet=console is None)
-    before = progress.use(reporter)
-    try:
-        with reporter:
-            plan = plan_groups(context)
-            plan = replace(plan, groups=tuple(located(context, group) for group in plan.groups))
-            for name in plan.absent:
-                reporter.say(f"{name}: no file in {settings.raw}, left out")
-            done = look(context, plan.groups)
-            if done is None:
-                show_plan(context, plan.groups, reporter)
-            result = publish(context, done, {}) if done else _run(context, plan)
+    with progress.showing(reporter):
+        context = prepare(settings)
+        plan = plan_groups(context)
+        plan = replace(plan, groups=tuple(located(context, group) for group in plan.groups))
+        job = Job(context, plan, started)
+        show_left_out(reporter, settings, plan)
+        done = look(context, plan.groups)
+        if done is None:
+            show_plan(context, plan.groups, reporter)
+        result = publish(job, done, {}) if done else _run(job)
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result
-    finally:
-        progress.use(before)
 
 
-def _run(context: Context, plan: Plan) -> BuildResult:
+def _run(job: Job) -> BuildResult:
     """Run what is missing with the chosen runner, and publish."""
-    settings = context.settings
-    if settings.runner == "none":
-        expect(plan)
-        return conclude(context, plan, run_plainly(context, plan.groups))
-    settle(settings.workspace)
-    runner = task_runner(settings.runner, settings.workers)
-    from pipelines.build.flow import build_flow
+    expect(job.plan)
+    if job.context.settings.runner == "none":
+        return conclude(job, run_plainly(job))
+    settle(job.context.workspace)
+    from pipelines.build.flow import run_in_prefect
 
-    seconds = build_flow.with_options(task_runner=runner)(options_of(settings))
-    groups = [obtain(context, group) for group in plan.groups]
-    return conclude(context, replace(plan, groups=tuple(groups)), [], seconds)
+    return run_in_prefect(job)
 
 
 def expect(plan: Plan) -> None:
@@ -130,25 +132,31 @@ def expect(plan: Plan) -> None:
         progress.reporter().expect(kind, steps)
 
 
-def conclude(
-    context: Context, plan: Plan, steps: Sequence[Step], seconds: Mapping[str, float] | None = None
-) -> BuildResult:
+def conclude(job: Job, steps: Sequence[Step]) -> BuildResult:
     """Publish what the steps made.
 
     Raises:
-        MediError: steps failed; the message has one line for each unit.
+        MediError: steps failed; where there are several errors, each is a note of the one that is raised.
     """
-    errors = [line for step in steps for line in step.error.splitlines()]
+    errors = list(dict.fromkeys(line for step in steps for line in step.errors))
+    if len(errors) == 1:
+        raise MediError(errors[0])
     if errors:
-        raise MediError("\n".join(dict.fromkeys(errors)))
-    took = dict(seconds or {})
+        failure = MediError(
+            f"{len(errors)} sources or tasks failed, nothing is published; put right what the lines above say and run "
+            "the same command again: what the others made is kept"
+        )
+        for line in errors:
+            failure.add_note(line)
+        raise failure
+    took: dict[str, float] = {}
     for step in steps:
         took[step.group.source] = took.get(step.group.source, 0.0) + step.seconds
     latest = {step.group.name: step.group for step in steps}
-    done = look(context, [latest.get(group.name, group) for group in plan.groups])
+    done = look(job.context, [latest.get(group.name, group) for group in job.plan.groups])
     if done is None:
         raise MediError("the build ended with a step undone; run the same command again")
-    return publish(context, done, took)
+    return publish(job, done, took)
 
 
 def options_of(settings: Settings) -> dict[str, Json]:
@@ -181,33 +189,46 @@ def look(context: Context, groups: Sequence[Group]) -> list[Finished] | None:
         return None
 
 
-def run_plainly(context: Context, groups: Sequence[Group]) -> list[Step]:
+def run_plainly(job: Job) -> list[Step]:
     """Run the steps in this process: one kind of step for all groups, then the next."""
     steps: list[Step] = []
+    groups: Sequence[Group] = job.plan.groups
     for kind in STEPS:
-        steps += [guarded(lambda k, g: run_step(k, context, g), kind, group) for group in groups]
-        groups = [step.group for step in steps[-len(groups) :]]
+        ended = [_guarded(kind, job.context, group) for group in groups]
+        steps += ended
+        groups = [step.group for step in ended if step.group.units]
     return steps
 
 
-def guarded(run: Callable[[str, Group], Step], kind: str, group: Group) -> Step:
-    """Run a step; a MediError of the whole group becomes its result, with no unit left, so that other groups go on."""
+def _guarded(kind: str, context: Context, group: Group) -> Step:
+    """Run a step; a MediError of the whole group becomes its result, so that other groups go on."""
     try:
-        return run(kind, group)
+        return run_step(kind, context, group)
     except MediError as error:
-        return Step(replace(group, units=()), 0.0, f"{group.name}: {error}")
+        return failed(group, error)
 
 
-def publish(context: Context, done: list[Finished], seconds: dict[str, float]) -> BuildResult:
+def failed(group: Group, error: MediError) -> Step:
+    """Return what a step came to that failed for its whole group: no unit is left."""
+    return Step(replace(group, units=()), 0.0, (_one_line(group.name, error),))
+
+
+def _one_line(name: str, error: MediError) -> str:
+    """Return the error in one line that names its unit or group."""
+    line = " ".join(str(error).split())
+    return line if name in line else f"{name}: {line}"
+
+
+def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildResult:
     """Write the release, or leave it untouched where it is what this build would write."""
-    settings = context.settings
+    settings = job.context.settings
     run: dict[str, object] = {
         "seconds": {name: round(value, 3) for name, value in sorted(seconds.items())},
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "started": job.started,
         "paths": {"out": str(settings.out), "raw": str(settings.raw or ""), "workspace": str(settings.workspace)},
         "resources": {"workers": settings.workers, "runner": settings.runner, "memory_bytes": settings.memory_bytes},
     }
-    contents = contents_of(context, done, run)
+    contents = contents_of(job.context, job.plan, done, run)
     if same_release(settings.out, manifest_head(contents)):
         digest = open_release(settings.out).manifest["content_digest"]
     else:

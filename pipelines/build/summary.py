@@ -1,4 +1,6 @@
-"""The end of a build on a screen: what each source was to give and gave, where the release is, and how to cite it."""
+"""A build on a screen: at its beginning what is left out, at its end what each source was to give and gave, where the
+release is, and how to cite it.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,9 +10,30 @@ from rich.table import Table
 
 from pipelines.build.contents import Finished
 from pipelines.build.progress import Reporter
-from pipelines.build.units import SUPER_NI
+from pipelines.build.units import SUPER_NI, Plan
+from pipelines.presets import Settings
 
 _SHOWN_SKIPPED = 8
+
+
+def show_left_out(reporter: Reporter, settings: Settings, plan: Plan) -> None:
+    """Say what has no file in the raw folder, and which sources are read in another variant than their first."""
+    for name in plan.absent:
+        reporter.say(f"{name}: no file in {settings.raw}, left out")
+    if plan.absent_tasks:
+        named = _few(plan.absent_tasks)
+        reporter.say(
+            f"{SUPER_NI}: no file in {settings.raw} of {len(plan.absent_tasks)} listed tasks, left out: {named}"
+        )
+    units = [unit for group in plan.groups for unit in group.units]
+    others = [f"{unit.name}={unit.variant}" for unit in units if unit.variant != unit.declared.variants[0].name]
+    if settings.raw and others:
+        reporter.say(f"variants by the files in {settings.raw}: {', '.join(others)}")
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def show_result(
@@ -21,10 +44,8 @@ def show_result(
         return
     reporter.console.print(result_table(units, seconds))
     skipped = [(f.unit.name, str(f.facts["skipped"])) for f in units if f.facts.get("skipped")]
-    for reason, count in Counter(reason for _, reason in skipped).most_common(_SHOWN_SKIPPED):
-        names = [name for name, why in skipped if why == reason]
-        more = f" and {count - 3} more" if count > 3 else ""
-        reporter.say(f"left out ({reason}): {', '.join(names[:3])}{more}")
+    for reason, _ in Counter(reason for _, reason in skipped).most_common(_SHOWN_SKIPPED):
+        reporter.say(f"left out ({reason}): {_few([name for name, why in skipped if why == reason])}")
     reporter.say(f"content digest {digest}")
     reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
     reporter.say(f"release: {out}")

@@ -59,10 +59,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """The groups of a build, and the sources that have no file in the raw folder."""
+    """The groups of a build, and what has no file in the raw folder: sources, and listed Super-NI tasks."""
 
     groups: tuple[Group, ...]
-    absent: tuple[str, ...]
+    absent: tuple[str, ...] = ()
+    absent_tasks: tuple[str, ...] = ()
 
 
 def plan_groups(context: Context) -> Plan:
@@ -74,10 +75,14 @@ def plan_groups(context: Context) -> Plan:
     settings = context.settings
     groups: list[Group] = []
     absent: list[str] = []
+    absent_tasks: list[str] = []
     for source in ALL:
         if settings.sources and source.name not in settings.sources:
             continue
-        found = _super_ni_groups(context) if source.name == SUPER_NI else _source_group(context, source)
+        if source.name == SUPER_NI:
+            found, absent_tasks = _super_ni_groups(context)
+        else:
+            found = _source_group(context, source)
         groups.extend(found)
         if not found:
             absent.append(source.name)
@@ -86,7 +91,7 @@ def plan_groups(context: Context) -> Plan:
         raise UsageError(f"--sources {','.join(named)}: no file in {settings.raw}; {_where(by_name(named[0]))}")
     if not groups:
         raise UsageError(f"--raw {settings.raw}: no source has a file there; `medi sources` lists where they belong")
-    return Plan(tuple(groups), tuple(absent))
+    return Plan(tuple(groups), tuple(absent), tuple(absent_tasks))
 
 
 def _where(source: Source) -> str:
@@ -113,27 +118,28 @@ def unit_of(context: Context, source: Source, found: Found) -> Unit:
     return Unit(source.name, source.name, found.variant.name, quota_rows, found.files, found.pages)
 
 
-def _super_ni_groups(context: Context) -> list[Group]:
-    """Return the groups of the chosen Super-NI tasks, in order of their names; bare where they are downloaded."""
+def _super_ni_groups(context: Context) -> tuple[list[Group], list[str]]:
+    """Return the groups of the chosen Super-NI tasks, in order of their names, and the listed tasks that have no file.
+
+    Groups are bare where their files are downloaded.
+    """
     settings = context.settings
     listed = context.instructions.super_ni_tasks
     if settings.raw is None:
-        names, _ = choose_tasks(
-            listed, "listed" if settings.super_ni_tasks == "all" else settings.super_ni_tasks, listed
-        )
-        return _numbered([Group("", SUPER_NI, (), tuple(part)) for part in _parts(names)])
+        names, _ = choose_tasks(None, settings.super_ni_tasks, listed)
+        return _numbered([Group("", SUPER_NI, (), tuple(part)) for part in _parts(names)]), []
     found = fetch.find_raw(settings.raw, by_name(SUPER_NI))
     files = {task_name(file): file for file in found.files} if found else {}
     if not files:
-        return []
-    names, _ = choose_tasks(files, settings.super_ni_tasks, listed)
+        return [], []
+    names, absent = choose_tasks(files, settings.super_ni_tasks, listed)
     if not names:
         raise UsageError(
             f"--super-ni-tasks {settings.super_ni_tasks}: none of these tasks is in {settings.raw}/super_ni/tasks"
         )
     memo = context.manners.memo
     digested = [replace(files[n], sha256=fetch.digest_file(files[n].path, memo)) for n in names]
-    return _numbered([Group("", SUPER_NI, task_units(context, part)) for part in _parts(digested)])
+    return _numbered([Group("", SUPER_NI, task_units(context, part)) for part in _parts(digested)]), absent
 
 
 def task_units(context: Context, files: Iterable[LocalFile]) -> tuple[Unit, ...]:

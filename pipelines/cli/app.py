@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 the run failed, 2 the call was wrong, 130 and 143 stopped.
 import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from types import FrameType, TracebackType
 from typing import Annotated
 
@@ -61,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _on_sigterm)
     if not debug:
         sys.excepthook = _say_fault
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names and texts come from anywhere; a locale that lacks their letters must not end the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = get_command(app).main(args, prog_name="medi", standalone_mode=False) or 0
     except SystemExit as stop:
@@ -69,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         code = 2 if isinstance(error, UsageError) else getattr(error, "exit_code", 1)
+        # A build in which several units failed has a note for each.
+        for note in getattr(error, "__notes__", ()):
+            _say(note)
         _say(line_of(error))
     if code in _STOPPED:
         _say(f"stopped by {_STOPPED[code]}; what is finished is kept: run the same command again to go on")

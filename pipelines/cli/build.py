@@ -60,7 +60,7 @@ def _print_params(settings: Settings) -> None:
     from pipelines.build.contents import params_of
     from pipelines.build.context import prepare
 
-    print(json.dumps(params_of(prepare(settings)), ensure_ascii=False, indent=1))
+    print(json.dumps(params_of(prepare(settings)), indent=1))
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

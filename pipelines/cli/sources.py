@@ -36,7 +36,7 @@ def sources(
 
     entries = [_entry(source, raw) for source in ALL]
     if as_json:
-        print(json.dumps(entries, ensure_ascii=False, indent=1))
+        print(json.dumps(entries, indent=1))
         return
     print(f"{'name':<27}{'quota':>9}  {'sym':<4}{'neg':<4}{'layout':<16}licence")
     for entry in entries:
