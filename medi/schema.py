@@ -5,7 +5,7 @@ Everything a stage takes or gives is an Arrow table with one of the schemas belo
 
 import hashlib
 import json
-import unicodedata
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -138,9 +138,21 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
+# What nobody sees, written out so that it does not depend on the Unicode version of a Python: blanks, controls,
+# fillers and other ignorable code points, surrogates, private use. Code points yet to be assigned count as visible.
+_VISIBLE = re.compile(
+    r"[^\x00-\x20\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680"
+    r"\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\uf8ff"
+    r"\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 14))
+    + r"\U000e0000-\U0010ffff]"
+)
+
+
 def is_visible(text: str) -> bool:
-    """Return whether the text has a character a person can see (not only blanks, controls, format marks)."""
-    return any(not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf", "Cn", "Co", "Cs") for c in text)
+    """Return whether the text has a character a person can see (not only blanks, controls, format marks, fillers)."""
+    return _VISIBLE.search(text) is not None
 
 
 def text_id(text: str) -> str:

@@ -13,7 +13,7 @@ from medi.errors import MediError
 from medi.ingest import IngestParams, ingest
 from medi.ingest.parse import parse
 from medi.read import raw_batches
-from medi.schema import Counts
+from medi.schema import Counts, is_visible
 from medi.source import Bad
 from medi.sources import by_name
 from tests.raw_lines import pool
@@ -116,9 +116,27 @@ def test_mended_rows_are_kept_and_counted_and_bad_when_strict(
         pool([record], IngestParams(10, strict=True), origin)
 
 
+INVISIBLE = """
+0 1f 20 7f 85 a0 ad 34f 61c 115f 1160 1680 17b4 180e 200b 200f 2028 202e 2060 206f 2800 3000 3164 d800 e000 fdd0 fe0f
+feff ffa0 fff9 ffff 1343f 1d173 1fffe e0001 e0100 f0000 10ffff
+""".split()
+
+
+@pytest.mark.parametrize("code", INVISIBLE)
+def test_a_text_of_what_nobody_sees_is_invisible(code: str) -> None:
+    assert not is_visible(f" {chr(int(code, 16))}\n")
+
+
+# The last three: a letter of Unicode 16 and code points not yet assigned, which no Python may judge otherwise.
+@pytest.mark.parametrize("code", "21 7e a1 e9 301 600a 110b 11a8 1f600 fffd ffe6 105c0 378 3fff0".split())
+def test_a_text_of_what_somebody_sees_is_visible(code: str) -> None:
+    assert is_visible(f" {chr(int(code, 16))}\n")
+
+
 @pytest.mark.parametrize(
     ("origin", "record", "reason"),
     [
+        ("gooaq_pairs", ["a", "\u3164\u2800"], "empty_text"),
         ("gooaq_pairs", ["a", " \t\u200b\u00ad "], "empty_text"),
         ("gooaq_pairs", ["", "b"], "empty_text"),
         ("gooaq_pairs", [None, "b"], "null"),

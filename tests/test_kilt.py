@@ -94,11 +94,12 @@ PAGES = [
 
 
 def test_the_first_provenance_is_the_positive_and_all_others_are_other_positives() -> None:
-    rows, _ = pool(
+    rows, counts = pool(
         [row(("1", 1, 4), ("2", 1, 0), ("1", 1, 9), ("1", 3, 0), ("9", 1, 0))], origin="hotpotqa:kilt", pages=PAGES
     )
     assert [(r["query"], r["positive"]) for r in rows] == [("who built it?", "Lume Tower Ada Kreis built it.")]
     assert rows[0]["other_positives"] == ["Ada Kreis She was a mason.", "Lume Tower It is a tower."]
+    assert counts.facts == {"lines_read": 1, "lines_drawn": 1, "pos_no_page": 1}
 
 
 def test_several_outputs_give_one_row_from_the_first_with_a_page() -> None:

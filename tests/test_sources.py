@@ -138,6 +138,12 @@ def test_every_variant_says_where_its_files_are(source: Source, variant: Variant
         ("zero_shot_re", ["dpr_format/zeroshot-a.json", "dpr_format/zeroshot-b.json"], "dpr", 2),
         ("zero_shot_re", ["kilt/structured_zeroshot-train-kilt.jsonl"], "kilt", 1),
         ("pubmed", ["pubmedqa/ori_pqal.json", "pubmedqa/ori_pqaa.json"], "files", 2),
+        (
+            "pubmed",
+            ["pubmedqa/ori_pqal.json.gz", "pubmedqa/ori_pqau.json", "pubmedqa/test_ground_truth.json"],
+            "files",
+            1,
+        ),
         ("medmcqa", ["medmcqa/train.json", "medmcqa/dev.json"], "files", 1),
         ("medmcqa", ["medmcqa/rows.parquet"], "files", 1),
         (

@@ -131,13 +131,15 @@ def _outcomes(
 
 
 def _with_passages(fields: Fields, passages: dict[Place, str]) -> Fields | Drop:
+    """Put passages for places; the places that are left are those whose page was not found."""
     if not fields.places:
         return fields
-    first, *others = fields.places
-    if first not in passages:
+    if fields.places[0] not in passages:
         return Drop("no_page")
-    known = tuple(passages[place] for place in others if place in passages)
-    return Fields(fields.query, passages[first], known, mended=fields.mended)
+    # Several places may lie in one passage.
+    first, *others = dict.fromkeys(passages[place] for place in fields.places if place in passages)
+    missing = tuple(place for place in fields.places if place not in passages)
+    return Fields(fields.query, first, tuple(others), mended=fields.mended, places=missing)
 
 
 def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn) -> _Pool:
@@ -153,6 +155,8 @@ def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | B
             row = clean(outcome, params.max_negatives, pool.facts)
             _place(pool, row, line, params.max_negatives)
             pool.counts.mended.update(outcome.mended)
+            if outcome.places:
+                pool.facts["pos_no_page"] += len(outcome.places)
             pool.counts.dropped["duplicate"] += times - 1
         except Drop as reason:
             pool.counts.dropped[str(reason)] += times

@@ -17,6 +17,7 @@ from medi.schema import ROWS, Counts, fold, is_visible, row_id, table_of
 from medi.source import Bad, Drop, Json, member, natural, optional, task_instance, texts_of
 
 LANGUAGE = "English"
+_FIRST_PER_ROW, _FIRST_AT_LEAST = 10, 100
 _BOM = b"\xef\xbb\xbf"
 _LANGUAGE_KEYS = ("Input_language", "Output_language", "Instruction_language")
 
@@ -59,7 +60,9 @@ def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.T
         _skip(counts, 1, "bad", "bad file")
         quarantine([BadRow(file, None, str(reason))], counts, params, task)
     else:
-        counts.rows_in, counts.facts = len(found.instances), found.facts
+        counts.facts = found.facts | {"lines_read": len(found.instances)}
+        found.instances = found.instances[: _instances_taken(params)]
+        counts.rows_in = len(found.instances)
         if skipped := _foreign(found.languages):
             _skip(counts, len(found.instances), "other_language", skipped)
         else:
@@ -67,6 +70,15 @@ def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.T
     rows = [_row_of(task, example, params.seed) for example in examples]
     counts.rows_out = len(rows)
     return table_of(rows, ROWS).sort_by("id"), counts.check(f"ingest of {task}")
+
+
+def _instances_taken(params: IngestParams) -> int | None:
+    """Return how many instances are taken from the start of a task, None for all.
+
+    A task is read whole, so that every anchor sees every other example. `first` is for a quick look: 300 whole tasks
+    would be some two million texts to encode for 12 rows each.
+    """
+    return max(_FIRST_AT_LEAST, _FIRST_PER_ROW * params.quota_rows) if params.take == "first" else None
 
 
 def _opened(raw: bytes | Bad, strict: bool, mended: Counter[str]) -> _Task:
