@@ -390,3 +390,11 @@ def test_the_134_real_tasks_are_judged_as_a_person_would(shared_raw: Path) -> No
     assert {number: counts.dropped for number, counts in counted.items() if counts.dropped} == {
         "511": {"empty_text": 1}
     }
+
+
+@pytest.mark.parametrize(("take", "quota_rows", "drawn"), [("hash", 12, 500), ("first", 12, 120), ("first", 1, 100)])
+def test_a_task_is_read_whole_but_for_a_quick_look(take: str, quota_rows: int, drawn: int) -> None:
+    raw = json.dumps(task([instance(f"input {n}", f"an answer of its own, {n}") for n in range(500)])).encode()
+    table, counts = ingest_task(IngestParams(quota_rows, take=take), "super_ni/tasks/task1_a.json", raw)
+    assert (len(table), counts.rows_in, counts.facts["lines_read"]) == (drawn, drawn, 500)
+    assert {f"input {n}" for n in range(drawn)} == set(table["query"].to_pylist())

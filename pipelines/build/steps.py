@@ -57,11 +57,11 @@ def ingest_step(context: Context, unit: Unit, look: bool = False) -> Record:
         "strict": settings.strict,
         "max_bad_rows": settings.max_bad_rows,
     }
+    if unit.source != SUPER_NI or settings.take == "first":
+        # Otherwise a Super-NI task is read whole, whatever its quota.
+        params |= {"quota_rows": unit.quota_rows, "take": settings.take}
     if unit.source != SUPER_NI:
-        # A Super-NI task is read whole, whatever its quota.
         params |= {
-            "quota_rows": unit.quota_rows,
-            "take": settings.take,
             "check_all_lines": settings.check_all_lines,
             "keyed": any(file.keyed for file in unit.origin.files),
             "beginnings": sorted(file.name for file in unit.files if file.prefix),
