@@ -131,13 +131,18 @@ def test_a_field_of_another_type_fails_the_task(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("raw", "reason"),
-    [(Bad("the file is empty (0 bytes)"), "the file is empty"), (b"{", "not JSON"), (b'{"Instances": []}', "the key")],
+    [
+        (Bad("the file is empty (0 bytes)"), "the file is empty"),
+        (b"{", "not JSON"),
+        (b'\xef\xbb\xbf{"Instances": []}', "the key"),
+    ],
 )
 def test_a_damaged_file_is_one_bad_record_which_may_be_allowed(raw: bytes | Bad, reason: str) -> None:
     with pytest.raises(MediError, match=f"^{NAME}: super_ni/tasks/{NAME}.json: {reason}.*; 1 bad of 1"):
         rows_of_bytes(raw)
     rows, counts = rows_of_bytes(raw, IngestParams(600, max_bad_rows=1))
     assert (rows, counts.rows_in, counts.dropped, counts.facts["skipped"]) == ([], 1, {"bad": 1}, "bad file")
+    assert not counts.mended
     assert (counts.facts["definition"], counts.facts["licence"]) == ("", "Unknown")
     assert [row["origin"] for row in counts.facts["quarantine"]] == [f"super_ni/tasks/{NAME}.json"]  # type: ignore[union-attr]
 

@@ -56,7 +56,8 @@ def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.T
     try:
         found = _opened(raw, params.strict, counts.mended)
     except Bad as reason:
-        counts.rows_in, counts.facts = 1, _facts([""], {})
+        # Nothing of it is kept, so nothing of it counts as mended.
+        counts = Counts(rows_in=1, facts=_facts([""], {}))
         _skip(counts, 1, "bad", "bad file")
         quarantine([BadRow(file, None, str(reason))], counts, params, task)
     else:
