@@ -1,0 +1,136 @@
+"""Builds that Prefect orders: where it lives, what it shows of a failed step, equal bytes whoever runs the steps."""
+
+import importlib.util
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builds import REPO, cut_of_sample, files_of, medi_build
+from tests.conftest import Once
+
+NOBODY = "http://127.0.0.1:9/api"
+TEXT = "task9009_medi_news_summarization"
+
+
+def settled(home: Path, workspace: Path, **variables: str) -> dict[str, str | None]:
+    """Return what Prefect takes for its home and its server in a build, for a person with this home folder."""
+    code = (
+        "import json, sys; from pathlib import Path; from pipelines.build.prefect_home import settle\n"
+        "settle(Path(sys.argv[1]))\n"
+        "from prefect.settings import PREFECT_API_URL, PREFECT_HOME\n"
+        "print(json.dumps({'home': str(PREFECT_HOME.value()), 'url': PREFECT_API_URL.value()}))"
+    )
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    env = mine | {"HOME": str(home), "PYTHONPATH": str(REPO)} | variables
+    call = [sys.executable, "-c", code, str(workspace)]
+    return json.loads(subprocess.run(call, capture_output=True, text=True, check=True, env=env, cwd=workspace).stdout)
+
+
+def test_prefect_lives_in_the_workspace_and_asks_the_server_that_a_person_has_set(tmp_path: Path) -> None:
+    home, workspace = tmp_path / "home", tmp_path / "w"
+    home.mkdir()
+    workspace.mkdir()
+    inside = str(workspace / "prefect")
+    assert settled(home, workspace) == {"home": inside, "url": None}
+    assert settled(home, workspace, PREFECT_API_URL=NOBODY) == {"home": inside, "url": NOBODY}
+    assert settled(home, workspace, PREFECT_HOME=str(tmp_path / "own")) == {"home": str(tmp_path / "own"), "url": None}
+    assert list(home.iterdir()) == []
+    profiles = home / ".prefect" / "profiles.toml"
+    profiles.parent.mkdir()
+    profiles.write_text(f'active = "cloud"\n\n[profiles.cloud]\nPREFECT_API_URL = "{NOBODY}"\n')
+    assert settled(home, workspace) == {"home": inside, "url": NOBODY}
+    assert [path for path in home.rglob("*") if path.is_file()] == [profiles]
+
+
+@pytest.fixture(scope="session")
+def two_sources(once: Once) -> Path:
+    """A raw folder with two sources and one Super-NI task."""
+
+    def cut(folder: Path) -> None:
+        cut_of_sample(folder)
+        for path in [*folder.glob("super_ni/tasks/*"), *folder.glob("embedding_training_data/*"), *folder.glob("*/*")]:
+            if path.is_file() and not path.name.startswith(("gooaq", "AllNLI", TEXT)):
+                path.unlink()
+
+    return once("two-sources", cut)
+
+
+@pytest.fixture(scope="session")
+def plain(once: Once, two_sources: Path, tiny_encoder: Path) -> Path:
+    """The release of the two sources, built without Prefect."""
+
+    def build(folder: Path) -> None:
+        done = medi_build(*options(two_sources, folder, tiny_encoder), "--runner", "none")
+        assert done.returncode == 0, done.stderr
+
+    return once("plain-two", build) / "out"
+
+
+def options(raw: Path, workspace: Path, encoder: Path) -> list[str | Path]:
+    return ["--raw", raw, "--encoder", encoder, "--workspace", workspace, "--out", workspace / "out", "--workers", "2"]
+
+
+def asked(workspace: Path, question: str) -> list[tuple[str, ...]]:
+    """Return what the temporary server of a build has noted."""
+    with sqlite3.connect(workspace / "prefect" / "prefect.db") as database:
+        return database.execute(question).fetchall()
+
+
+def test_a_server_that_does_not_answer_is_one_line(two_sources: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path / "home"), "PREFECT_API_URL": NOBODY}
+    done = medi_build(*options(two_sources, tmp_path, tiny_encoder), environment=home)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"medi: the Prefect server at {NOBODY} does not answer (")
+    assert "unset PREFECT_API_URL" in last and last.endswith("or use --runner none")
+    assert not (tmp_path / "out").exists() and not (tmp_path / "home").exists()
+
+
+def test_a_failed_step_is_red_and_what_is_mended_goes_on_to_the_same_bytes(
+    two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    raw, workspace = tmp_path / "raw", tmp_path / "w"
+    shutil.copytree(two_sources, raw)
+    path = raw / "embedding_training_data" / "gooaq_pairs.jsonl.gz"
+    good = path.read_bytes()
+    path.write_bytes(b"junk")
+    failed = medi_build(*options(raw, workspace, tiny_encoder))
+    errors = [line for line in failed.stderr.splitlines() if line.startswith("medi: ")]
+    assert failed.returncode == 1 and len(errors) == 1 and path.name in errors[0], failed.stderr
+    assert "Traceback" not in failed.stderr and not (workspace / "out").exists()
+    states = dict(asked(workspace, "select name, state_type from task_run"))
+    others = {
+        f"{kind} {group}": "COMPLETED" for kind in ("ingest", "embed", "mine") for group in ("AllNLI", "super_ni-1")
+    }
+    assert states == {"ingest gooaq_pairs": "FAILED", **others}
+    assert asked(workspace, "select state_type from flow_run") == [("FAILED",)]
+
+    path.write_bytes(good)
+    done = medi_build(*options(raw, workspace, tiny_encoder))
+    assert done.returncode == 0, done.stderr
+    assert files_of(workspace / "out") == files_of(plain)
+    states = dict(asked(workspace, "select name, state_type from task_run order by created"))
+    assert set(states.values()) == {"COMPLETED"} and len(states) == 9
+    ((shown,),) = asked(workspace, "select data from artifact where key = 'medi-build'")
+    manifest = json.loads((workspace / "out" / "manifest.json").read_bytes())
+    assert manifest["content_digest"] in shown
+    assert all(
+        f"| {s['name']}" in shown and f"| {s['planned']:,} | {s['got']:,} |" in shown for s in manifest["sources"]
+    )
+
+
+@pytest.mark.parametrize("runner", ["dask", "ray"])
+def test_workers_in_other_processes_give_the_same_bytes(
+    two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path, runner: str
+) -> None:
+    if importlib.util.find_spec(f"prefect_{runner}") is None:
+        pytest.skip(f"prefect_{runner} is not installed: pip install 'medi[{runner}]'")
+    done = medi_build(*options(two_sources, tmp_path, tiny_encoder), "--runner", runner)
+    assert done.returncode == 0, done.stderr
+    assert files_of(tmp_path / "out") == files_of(plain)
