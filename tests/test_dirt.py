@@ -200,6 +200,7 @@ def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp
         from_file(tmp_path / "x.gz", content, IngestParams(1_000))
     rows, counts = from_file(tmp_path / "x.gz", content, IngestParams(1_000, max_bad_rows=1))
     assert len(rows) == 501 and counts.dropped == {"bad": 1}
+    assert (counts.rows_in, counts.facts["lines_drawn"]) == (502, 501)
     assert "the gz is cut" in counts.facts["quarantine"][0]["reason"]  # type: ignore[index]
 
 
