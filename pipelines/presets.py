@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 
 from medi.errors import UsageError
+from medi.fetch import MINILM
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_T5 = "sentence-transformers/sentence-t5-large"
 
 _CHOICES = {

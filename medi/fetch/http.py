@@ -214,6 +214,8 @@ def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Setting
             os.truncate(part, 0)
             raise _Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
         room = None if upto_bytes is None else upto_bytes - here
+        # The first call says what was here before, so that nobody takes it for fast.
+        settings.progress(body.what, here, _lesser(upto_bytes, total))
         with part.open("ab") as file:
             for chunk in _window(answer.iter_raw(), here - start, room):
                 file.write(chunk)

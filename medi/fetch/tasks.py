@@ -34,7 +34,6 @@ def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI)
             try:
                 for done in as_completed(running):
                     arrivals.append(done.result())
-                    settings.progress("Super-NI tasks", len(arrivals), len(remotes))
             finally:
                 # After a failure nobody waits for the files that have not been begun.
                 pool.shutdown(wait=True, cancel_futures=True)

@@ -95,12 +95,17 @@ def prepare(settings: Settings) -> Context:
 
 def manners(settings: Settings) -> fetch.Settings:
     """Return how downloads behave: where they go, whether they may happen, who hears of it."""
-    return fetch.Settings(settings.workspace, offline=settings.offline, say=_say)
+    return fetch.Settings(settings.workspace, offline=settings.offline, say=_say, progress=_fetched)
 
 
 def _say(message: str) -> None:
     """Hand a line of the downloads to whoever reports in this process."""
     reporter().say(message)
+
+
+def _fetched(name: str, done_bytes: int, total_bytes: int | None) -> None:
+    """Hand on how far a download is."""
+    reporter().fetched(name, done_bytes, total_bytes)
 
 
 # Threads that ask at once must not load the model once each.

@@ -24,6 +24,8 @@ from rich.progress import (
 from rich.text import Text
 
 _PLAIN_EVERY_SECONDS = 30.0
+# Files that are fetched end one by one: not each is worth a line.
+_FETCHED_EVERY_SECONDS = 5.0
 
 
 class _RowsPerSecond(ProgressColumn):
@@ -33,13 +35,18 @@ class _RowsPerSecond(ProgressColumn):
         """Return the text of the column."""
         rows = int(task.fields.get("rows", 0))
         seconds = task.finished_time or task.elapsed or 0.0
+        if task.fields.get("in_bytes"):
+            return Text(f"{'MB':>14} {task.completed / max(seconds, 0.05):>4,.1f} MB/s")
         speed = f"{rows / seconds:,.0f}/s" if seconds > 0.05 else ""
         return Text(f"{rows:>9,} rows {speed:>9}")
 
 
 @dataclass
 class _Stage:
-    """How far a stage is: `done` of `total` steps, the rows seen so far, and when it began, spoke and moved last."""
+    """How far a stage is: `done` of `total` steps, the rows seen so far, and when it began, spoke and moved last.
+
+    The steps of a stage `in_bytes` are bytes, and it has no rows.
+    """
 
     total: int = 0
     done: int = 0
@@ -49,6 +56,7 @@ class _Stage:
     last_seconds: float = 0.0
     said_done: int = 0
     bar: int = -1
+    in_bytes: bool = False
 
     def begin(self, now_seconds: float) -> None:
         """Note when the first step began, however early the stage was expected."""
@@ -67,6 +75,9 @@ class _Stage:
         seconds = max(self.last_seconds - (self.began_seconds or 0.0), 1e-3)
         left = seconds / max(self.done, 1) * max(self.total - self.done, 0)
         ending = f"about {left:.0f} s left" if self.done < self.total else f"in {seconds:.0f} s"
+        if self.in_bytes:
+            done, total = self.done / 1e6, self.total / 1e6
+            return f"{name:<8} {done:,.0f}/{total:,.0f} MB  {done / seconds:,.1f} MB/s  {ending}"
         speed = f"{self.rows:,} rows  {self.rows / seconds:,.0f} rows/s"
         return f"{name:<8} {self.done:,}/{self.total:,}  {speed}  {ending}"
 
@@ -80,6 +91,7 @@ class Reporter:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _live: Progress | None = None
+    _files: dict[str, tuple[int, int]] = field(default_factory=dict)
     _texts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __enter__(self) -> "Reporter":
@@ -94,7 +106,8 @@ class Reporter:
             self._live.stop()
             return
         for stage, state in self._stages.items():
-            if state.done > state.said_done:
+            # The few kB of an encoder's settings are not worth a line.
+            if state.done - state.said_done >= (10**6 if state.in_bytes else 1):
                 self._say(stage, state)
 
     def begin(self, stage: str) -> None:
@@ -131,6 +144,22 @@ class Reporter:
                 self._live.update(TaskID(state.bar), advance=steps, rows=state.rows)
             elif state.done >= state.total or state.last_seconds - state.said_seconds >= _PLAIN_EVERY_SECONDS:
                 self._say(stage, state)
+
+    def fetched(self, name: str, done_bytes: int, total_bytes: int | None) -> None:
+        """Note how much of a file is here, in the stage `fetch`; what was here at the first call does not count."""
+        with self._lock:
+            state = self._stages.setdefault("fetch", _Stage(in_bytes=True))
+            done_before, total_before = self._files.get(name, (done_bytes, done_bytes))
+            self._files[name] = (done_bytes, max(total_bytes or 0, done_bytes))
+            state.total += self._files[name][1] - total_before
+            state.move(0, done_bytes - done_before, time.monotonic())
+            if self._live:
+                state.bar = state.bar if state.bar >= 0 else self._live.add_task("fetch", total=0, in_bytes=True)
+                self._live.update(TaskID(state.bar), total=state.total // 10**6, completed=state.done // 10**6)
+                return
+            waited_seconds = state.last_seconds - state.said_seconds
+            if waited_seconds >= (_FETCHED_EVERY_SECONDS if state.done >= state.total else _PLAIN_EVERY_SECONDS):
+                self._say("fetch", state)
 
     def say(self, message: str) -> None:
         """Show one line for a person."""

@@ -108,7 +108,7 @@ def _source_group(context: Context, source: Source) -> list[Group]:
     found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
     if found is None:
         return []
-    unit = unit_of(context, source, fetch.digested(found, context.manners.memo))
+    unit = unit_of(context, source, fetch.digested(found, context.manners.memo, context.manners.say))
     return [Group(source.name, source.name, (unit,))]
 
 
