@@ -84,12 +84,17 @@ ROW_FAULTS: dict[str, tuple[Callable[[Builder], None], str, str]] = {
         "asks", "the query_instruction 'Represent the  question:' has two blanks in a row",
     ),
     "ends in blank": (
-        change(TEXT, document_instruction="Represent: "),
-        TEXT, "the document_instruction 'Represent: ' ends in a blank",
+        change(TEXT, document_instruction="Represent answer: "),
+        TEXT, "the document_instruction 'Represent answer: ' ends in a blank",
     ),
     "ending": (
-        change(TEXT, query_instruction="Represent the text;"),
-        TEXT, "the query_instruction 'Represent the text;' ends in ';', others in ':'",
+        change(TEXT, query_instruction="Represent the question;"),
+        TEXT, "the query_instruction 'Represent the question;' ends in ';', others in ':'",
+    ),
+    "licence": (change("asks", licence="MIT"), "asks", "the licence is 'MIT', the manifest says 'cc-by-4.0'"),
+    "slot": (
+        change("twins", document_instruction="Represent the reply:"),
+        "twins", "the document_instruction does not say 'answer', a slot of the manifest",
     ),
 }  # fmt: skip
 
@@ -196,6 +201,10 @@ MANIFEST_FAULTS: dict[str, tuple[Callable[[dict], None], list[str]]] = {
         lambda m: m.update(sources=m["sources"][1:] + [m["sources"][0] | {"name": "other", "got": 0, "drawn": 3}]),
         ["manifest.json: source asks has tasks and no entry"],
     ),
+    "audit rows": (
+        lambda m: m["files"][1].update(rows=15),
+        [f"{manifest.POSITIVES_FILE}: has 16 rows, the manifest says 15"],
+    ),
     "shard rows": (lambda m: m["files"][2].update(rows=15), [f"{SHARD}: has 16 rows, the manifest says 15"]),
 }
 
@@ -249,10 +258,13 @@ def test_shards_are_named_by_their_number(tmp_path: Path) -> None:
     assert list(verify(tmp_path / "x")) == [f"data/train.parquet: should be named {SHARD}"]
 
 
-def rewrite(out: Path, tables: list[pa.Table], name: str = SHARD) -> list[str]:
+def rewrite(out: Path, tables: list[pa.Table], name: str = SHARD, compression: str = "zstd") -> list[str]:
     """Write the only shard (or the audit file) anew, each table a row group, and return what verify says."""
     with pq.ParquetWriter(
-        out / name, tables[0].schema, store_schema=b"pandas" in (tables[0].schema.metadata or {})
+        out / name,
+        tables[0].schema,
+        compression=compression,
+        store_schema=b"pandas" in (tables[0].schema.metadata or {}),
     ) as w:
         for table in tables:
             w.write_table(table)
@@ -324,6 +336,64 @@ def test_an_audit_file_of_another_shape_is_named(tmp_path: Path) -> None:
     found = rewrite(tmp_path / "x", [pa.table({"source": ["asks"]})], manifest.POSITIVES_FILE)
     path = tmp_path / "x" / "audit" / "positives.parquet"
     assert found == [f"{path} has the columns ['source']; build the release again"]
+
+
+def test_a_file_that_is_not_zstd_is_named(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "x")
+    found = rewrite(tmp_path / "x", shard_tables(tiny()), compression="snappy")
+    assert found == [f"{SHARD}: column id is compressed as SNAPPY, not as ZSTD"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"query": "0123456789ABCDEF"}, "row group 0: the query '0123456789ABCDEF' is not 16 hex digits"),
+        ({"positive": "abc"}, "row group 0: the positive 'abc' is not 16 hex digits"),
+        ({"task": "other"}, "task other of twins is not in the manifest"),
+    ],
+)
+def test_a_row_of_the_audit_file_of_another_form_is_named(tmp_path: Path, changes: dict[str, str], line: str) -> None:
+    tiny().write(tmp_path / "x")
+    path = tmp_path / "x" / manifest.POSITIVES_FILE
+    rows = pq.read_table(path)
+    extra = {"source": "twins", "task": "twins", "query": "0" * 16, "positive": "1" * 16} | changes
+    more = pa.concat_tables([rows, pa.Table.from_pylist([extra], schema=rows.schema)])
+    edit_manifest(tmp_path / "x", lambda m: m["files"][1].update(rows=len(more)))
+    assert rewrite(tmp_path / "x", [more], manifest.POSITIVES_FILE) == [f"{manifest.POSITIVES_FILE}: {line}"]
+
+
+def test_the_licence_of_a_task_is_the_one_its_file_states(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "x")
+    evidence = {"ingest": {"licence": "CC0"}}
+    edit_manifest(tmp_path / "x", lambda m: m["tasks"][2].update(evidence=evidence))
+    found = list(verify(tmp_path / "x"))
+    assert len(found) == 4 and all(line.endswith("is 'cc-by-4.0', the manifest says 'CC0'") for line in found)
+
+
+def test_a_release_without_its_run_is_named(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "x")
+    (tmp_path / "x" / "run.json").unlink()
+    assert list(verify(tmp_path / "x")) == ["run.json: is missing"]
+
+
+def test_sources_stand_as_in_table_5_whatever_the_manifest_says(tmp_path: Path) -> None:
+    builder = tiny()
+    names = {"asks": "NQ", "twins": "gooaq_pairs"}
+    for entry in builder.sources:
+        entry["name"] = names.get(entry["name"], entry["name"])
+    for entry in builder.tasks:
+        entry["source"], entry["task"] = (
+            names.get(entry["source"], entry["source"]),
+            names.get(entry["task"], entry["task"]),
+        )
+    builder.rows = {(names.get(s, s), names.get(t, t)): rows for (s, t), rows in builder.rows.items()}
+    for (source, task), rows in builder.rows.items():
+        for row in rows:
+            row.update(source=source, task=task)
+            if source != "super_ni":
+                rehash(row)
+    expected = "manifest.json: source gooaq_pairs stands after NQ, against the order of Table 5"
+    assert lines_of(builder, tmp_path / "x") == [expected]
 
 
 def test_the_command_prints_lines_and_exits_with_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

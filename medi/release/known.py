@@ -1,16 +1,18 @@
-"""audit/positives.parquet becomes the answer to one question: may this text be a negative of that query?
+"""audit/positives.parquet becomes the answer to one question: may this text be a negative of that query? And its form.
 
 Texts are compared by `text_id(fold(text))`. Only one source's pairs are in memory at a time.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from medi.errors import MediError
-from medi.release import open_parquet, reading
+from medi.release import Release, open_parquet, reading
 from medi.release.manifest import POSITIVES_FILE, SourceEntry
 from medi.schema import POSITIVES
 
@@ -62,3 +64,42 @@ def known_positives(root: Path, source: SourceEntry) -> Known:
             )
     with reading(root / POSITIVES_FILE) as path:
         return Known(pq.read_table(path, filters=[("source", "==", source["name"])]), source)
+
+
+def check_positives(release: Release) -> Iterator[str]:
+    """Yield what is wrong with the form of the audit file, the first row of each fault; its columns are not looked at.
+
+    Raises MediError where it cannot be read.
+    """
+    path = release.root / POSITIVES_FILE
+    entry = next((entry for entry in release.manifest["files"] if entry["path"] == POSITIVES_FILE), None)
+    if entry is None or not path.is_file():  # reported with the files
+        return
+    scopes = {(task["source"], task["task"] if task["source"] == SUPER_NI else task["source"]) for task in
+              release.manifest["tasks"]}  # fmt: skip
+    with open_parquet(path) as file:
+        if not file.schema_arrow.equals(POSITIVES):  # reported where the positives are loaded
+            return
+        yield from uncompressed(POSITIVES_FILE, file)
+        if file.metadata.num_rows != entry.get("rows"):
+            yield f"{POSITIVES_FILE}: has {file.metadata.num_rows} rows, the manifest says {entry.get('rows')}"
+        for index in range(file.num_row_groups):
+            rows = file.read_row_group(index)
+            for name in ("query", "positive"):
+                wrong = rows.filter(pc.invert(pc.match_substring_regex(rows[name], "^[0-9a-f]{16}$")))
+                for value in wrong[name].slice(0, 1).to_pylist():
+                    yield f"{POSITIVES_FILE}: row group {index}: the {name} {value!r} is not 16 hex digits"
+            for pair in rows.group_by(["source", "task"]).aggregate([]).to_pylist():
+                if (pair["source"], pair["task"]) not in scopes:
+                    yield f"{POSITIVES_FILE}: task {pair['task']} of {pair['source']} is not in the manifest"
+
+
+def uncompressed(name: str, file: pq.ParquetFile) -> Iterator[str]:
+    """Yield the first column of a Parquet file that is not compressed with zstd, if there is one."""
+    for index in range(file.num_row_groups):
+        group = file.metadata.row_group(index)
+        for number in range(group.num_columns):
+            column = group.column(number)
+            if column.compression != "ZSTD":
+                yield f"{name}: column {column.path_in_schema} is compressed as {column.compression}, not as ZSTD"
+                return

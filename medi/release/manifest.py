@@ -80,6 +80,14 @@ class Manifest(TypedDict):
     files: list[FileEntry]
 
 
+def task_licence(entry: TaskEntry | None) -> str | None:
+    """Return the licence that a Super-NI task's own file states, as ingest found it, or None where it is not told."""
+    evidence = entry["evidence"] if entry else None
+    found = evidence.get("ingest") if isinstance(evidence, dict) else None
+    licence = found.get("licence") if isinstance(found, dict) else None
+    return licence if isinstance(licence, str) else None
+
+
 def manifest_fault(manifest: dict[str, object]) -> str | None:
     """Return what is wrong with a manifest's form in a few words, or None; unknown keys are allowed."""
     return _fault(manifest, Manifest, "")

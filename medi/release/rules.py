@@ -11,6 +11,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from medi.release.known import SUPER_NI, Known
+from medi.release.manifest import Json, TaskEntry
 from medi.schema import fold, is_visible, row_id, text_id
 
 KINDS = ("pair", "label", "text")
@@ -24,8 +25,14 @@ class Portion:
     table: pa.Table
     source: str
     task: str
-    kind: str | None
+    entry: TaskEntry | None
+    licence: str | None
     known: Known | None
+
+    @property
+    def kind(self) -> str | None:
+        """The kind that the manifest gives the task."""
+        return self.entry and self.entry["kind"]
 
     @cached_property
     def ids(self) -> list[str]:
@@ -140,8 +147,33 @@ def _negatives(portion: Portion) -> Iterator[str]:
                 yield f"{found}: negatives[{index}] is a known positive of the query"
 
 
+def _licences(portion: Portion) -> Iterator[str]:
+    for found, licence in zip(portion.ids, portion.column("licence"), strict=True):
+        if portion.licence is not None and licence != portion.licence:
+            yield f"{found}: the licence is {licence!r}, the manifest says {portion.licence!r}"
+
+
+def _instructions(portion: Portion) -> Iterator[str]:
+    """An instruction, where there is one, says the words of the manifest's slots."""
+    slots = portion.entry["slots"] if portion.entry else None
+    for side in ("query", "document"):
+        words = _words(slots.get(side)) if isinstance(slots, dict) else []
+        texts = portion.column(f"{side}_instruction")
+        for text in dict.fromkeys(filter(None, texts)):
+            missing = [word for word in words if word not in fold(text)]
+            if missing:
+                found = portion.ids[texts.index(text)]
+                yield f"{found}: the {side}_instruction does not say {missing[0]!r}, a slot of the manifest"
+
+
+def _words(slots: Json) -> list[str]:
+    return [fold(word) for word in slots.values() if isinstance(word, str)] if isinstance(slots, dict) else []
+
+
 def _place(place: int) -> str:
     return ("the query", "the positive")[place] if place < 2 else f"negatives[{place - 2}]"
 
 
-RULES: tuple[Rule, ...] = (_ids, _visible, _kinds, _lengths, _origins, _scores, _labels, _pairs, _negatives)
+RULES: tuple[Rule, ...] = (
+    _ids, _visible, _kinds, _lengths, _origins, _scores, _labels, _pairs, _negatives, _licences, _instructions,
+)  # fmt: skip

@@ -6,6 +6,7 @@ Files are hashed again, and the shards are read one row group at a time, so memo
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,17 +15,20 @@ import pyarrow.compute as pc
 from medi.errors import MediError
 from medi.release import Release, open_parquet, open_release
 from medi.release.content import ContentDigest
-from medi.release.known import Known, known_positives
-from medi.release.manifest import GROUP_ROWS, MANIFEST, POSITIVES_FILE, RUN, FileEntry, Manifest
+from medi.release.known import SUPER_NI, Known, check_positives, known_positives, uncompressed
+from medi.release.manifest import GROUP_ROWS, MANIFEST, POSITIVES_FILE, RUN, FileEntry, Manifest, task_licence
 from medi.release.rules import RULES, Portion
 from medi.schema import EXAMPLES
+from medi.sources import ALL
 
 
 def verify(folder: Path) -> Iterator[str]:
     """Yield what is wrong with the release in a folder, a line at a time. Raises MediError where it is no release."""
     release = open_release(folder)
     yield from _check_files(release)
+    yield from _check_order(release.manifest)
     yield from _check_counts(release.manifest)
+    yield from check_positives(release)
     walk = _Walk(release)
     for entry in release.shards():
         yield from walk.shard(entry)
@@ -48,11 +52,21 @@ def _check_files(release: Release) -> Iterator[str]:
     right = [f"data/train-{index:05d}-of-{len(shards):05d}.parquet" for index in range(len(shards))]
     yield from (f"{name}: should be named {other}" for name, other in zip(shards, right, strict=True) if name != other)
     yield from (f"{name}: is not in the manifest's files" for name in {POSITIVES_FILE} - set(listed))
+    yield from (f"{name}: is missing" for name in {RUN} - set(present))
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_order(manifest: Manifest) -> Iterator[str]:
+    """The manifest's sources, and so the rows, stand as in Table 5; a source of a person's own stands anywhere."""
+    ranks = {source.name: rank for rank, source in enumerate(ALL)}
+    names = [entry["name"] for entry in manifest["sources"] if entry["name"] in ranks]
+    for before, name in pairwise(names):
+        if ranks[name] <= ranks[before]:
+            yield f"{MANIFEST}: source {name} stands after {before}, against the order of Table 5"
 
 
 def _check_counts(manifest: Manifest) -> Iterator[str]:
@@ -81,7 +95,7 @@ class _Walk:
         self._release = release
         self._sources = {entry["name"]: entry for entry in release.manifest["sources"]}
         self._ranks = {name: rank for rank, name in enumerate(self._sources)}
-        self._kinds = {(entry["source"], entry["task"]): entry["kind"] for entry in release.manifest["tasks"]}
+        self._tasks = {(entry["source"], entry["task"]): entry for entry in release.manifest["tasks"]}
         self._rows = Counter[tuple[str, str]]()
         self._digest = ContentDigest()
         self._whole = True
@@ -108,6 +122,7 @@ class _Walk:
                     return
                 if b"pandas" in (file.metadata.metadata or {}):
                     yield f"{name}: has pandas metadata"
+                yield from uncompressed(name, file)
                 if file.metadata.num_rows == 0:
                     yield f"{name}: has no rows"
                 elif file.metadata.num_rows != entry.get("rows"):
@@ -148,7 +163,9 @@ class _Walk:
         self._rows[source, task] += len(rows)
         yield from self._order(source, task, rows)
         yield from self._instruction(rows)
-        portion = Portion(rows, source, task, self._kinds.get((source, task)), self._known)
+        entry = self._tasks.get((source, task))
+        licence = task_licence(entry) if source == SUPER_NI else self._sources.get(source, {}).get("licence")
+        portion = Portion(rows, source, task, entry, licence, self._known)
         for rule in RULES:
             yield from rule(portion)
 
