@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -203,6 +205,26 @@ def test_what_has_no_file_is_told_and_in_the_manifest(cut: Path, tiny_encoder: P
     assert len(absent["sources"]) == 29 and not {"fever", "super_ni"} & set(absent["sources"])
     run = json.loads((workspace / "out" / "run.json").read_bytes())
     assert began <= run["started"] < ended
+
+
+def test_a_build_killed_while_it_embeds_goes_on_to_the_same_bytes(
+    built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    call = [sys.executable, "-m", "pipelines.build", *map(str, options(cut, tmp_path, tiny_encoder))]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(call, cwd=REPO, stdout=log, stderr=log, start_new_session=True)
+    until = time.monotonic() + 120
+    while not list(tmp_path.glob("store/vectors/*/*/ids.npy")):
+        assert process.poll() is None and time.monotonic() < until, (tmp_path / "log").read_text()
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    texts = vector_ids(tmp_path)
+    assert 0 < len(texts) < len(vector_ids(built)) and not (tmp_path / "out").exists()
+    done = medi_build(*options(cut, tmp_path, tiny_encoder))
+    assert done.returncode == 0, done.stderr
+    assert files_of(tmp_path / "out") == files_of(built / "out")
+    assert sorted(vector_ids(tmp_path)) == sorted(vector_ids(built))
+    assert not list(tmp_path.rglob(".tmp-*"))
 
 
 def damage(raw: Path, kind: str) -> None:
