@@ -112,6 +112,15 @@ def test_failures_that_pass_are_waited_for_and_said(
     assert hub.sent_bytes[FILE_PATH] == len(ROWS)
 
 
+def test_progress_begins_with_what_is_here(hub: Hub, settings: Settings) -> None:
+    hub.faults[FILE_PATH] = Fault(1, cut_after_bytes=100_000)
+    told: list[tuple[str, int, int | None]] = []
+    fetch(AGNEWS, replace(settings, progress=lambda *step: told.append(step)))
+    assert {(name, total) for name, _, total in told} == {(f"hub:{REPO}@main agnews.jsonl.gz", len(ROWS))}
+    done = [done_bytes for _, done_bytes, _ in told]
+    assert (done[0], done[-1]) == (0, len(ROWS)) and done.count(100_000) == 2 and done == sorted(done)
+
+
 def test_attempts_are_bounded_and_the_next_run_goes_on(hub: Hub, settings: Settings) -> None:
     hub.faults[FILE_PATH] = Fault(6, cut_after_bytes=50_000)
     with pytest.raises(MediError, match=r"agnews.jsonl.gz: the connection was cut \(attempt 6 of 6\); run the same"):
