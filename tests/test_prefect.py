@@ -125,6 +125,29 @@ def test_a_failed_step_is_red_and_what_is_mended_goes_on_to_the_same_bytes(
     )
 
 
+def test_a_deployed_build_is_the_same_build(two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    code = (
+        "import json, sys; from pathlib import Path; from pipelines.build.flow import build_flow\n"
+        "print(json.dumps(build_flow(json.loads(sys.argv[1]))))"
+    )
+    out, workspace = tmp_path / "out", tmp_path / "w"
+    asking = {"raw": two_sources, "encoder": tiny_encoder, "workspace": workspace, "out": out, "runner": "none"}
+    call = [sys.executable, "-c", code, json.dumps(asking, default=str)]
+    env = os.environ | {"PREFECT_HOME": str(tmp_path / "home"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    out.mkdir()
+    (out / "thesis.tex").write_text("mine")
+    refused = subprocess.run(call, capture_output=True, text=True, check=False, env=env, cwd=REPO)
+    assert refused.returncode == 1 and f"{out} exists and is not a release of medi" in refused.stderr
+    assert not workspace.exists()
+    (out / "thesis.tex").unlink()
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=env, cwd=REPO)
+    assert done.returncode == 0 and f"agnews: no file in {two_sources}, left out" in done.stderr, done.stderr
+    assert files_of(out) == files_of(plain)
+    result = json.loads(done.stdout)
+    assert result["content_digest"] == json.loads((out / "manifest.json").read_bytes())["content_digest"]
+    assert sorted(result["seconds"]) == ["AllNLI", "gooaq_pairs", "super_ni"]
+
+
 @pytest.mark.parametrize("runner", ["dask", "ray"])
 def test_workers_in_other_processes_give_the_same_bytes(
     two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path, runner: str

@@ -56,7 +56,8 @@ def test_every_task_asked_for_gives_rows_or_a_reason(manifest: dict[str, list[di
     asked = {line for line in TASKS.read_text().splitlines() if line and not line.startswith("#")}
     tasks = [task for task in manifest["tasks"] if task["source"] == "super_ni"]
     assert {task["task"] for task in tasks} == asked
-    assert [task["task"] for task in tasks if not task["got"] and not task["dropped"] and not task["evidence"]] == []
+    silent = [task for task in tasks if not task["got"] and not task["dropped"]]
+    assert [task["task"] for task in silent if not task["evidence"]["ingest"].get("skipped")] == []  # type: ignore[index]
 
 
 def test_the_release_is_clean(release: Path) -> None:
