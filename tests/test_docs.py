@@ -109,6 +109,8 @@ def test_the_glossary_is_in_order_and_every_path_of_the_tree_exists(repo_root: P
     tree = README.partition("## The tree\n\n```\n")[2].partition("```")[0]
     paths = re.findall(r"^( *)(\S+)", tree, flags=re.MULTILINE)
     assert [name for indent, name in paths if not (repo_root / ("medi" if indent else "") / name).exists()] == []
+    rooms = {path.name + "/" * path.is_dir() for path in (repo_root / "medi").iterdir() if path.name[0] not in "_."}
+    assert rooms == {name for indent, name in paths if indent}
 
 
 def test_one_version_everywhere(repo_root: Path) -> None:
