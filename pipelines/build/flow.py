@@ -7,7 +7,6 @@ and hand on small records, never tables.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from prefect import Task, flow, task
 from prefect.artifacts import create_markdown_artifact
@@ -51,7 +50,7 @@ class StepFailed(MediError):
         return "\n".join(self.step.errors)
 
 
-def _may_pass(tried: "Task[..., Any]", run: TaskRun, state: State[Any]) -> bool:
+def _may_pass(tried: object, run: TaskRun, state: "State[object]") -> bool:
     """Return whether a failed fetch is worth another try: below medi's own error lies one of the network or the disk.
 
     What is wrong with the data or the call, or is not there, has no such cause.
