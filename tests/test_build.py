@@ -18,6 +18,7 @@ from medi.instruct import load_instructions
 from medi.release import open_release
 from tests.builds import REPO, SOURCES, artifacts, cut_of_sample, files_of, manifest_of, medi_build
 from tests.conftest import Once
+from tests.hub_server import Hub, publish_task, serving
 
 LABEL, TEXT = "task9001_medi_sentiment_classification", "task9009_medi_news_summarization"
 CHOICE, ONE_CLASS = "task9015_medi_geography_multiple_choice", "task9017_medi_one_class_answerability"
@@ -205,6 +206,28 @@ def test_what_has_no_file_is_told_and_in_the_manifest(cut: Path, tiny_encoder: P
     assert len(absent["sources"]) == 29 and not {"fever", "super_ni"} & set(absent["sources"])
     run = json.loads((workspace / "out" / "run.json").read_bytes())
     assert began <= run["started"] < ended
+
+
+def test_a_task_outside_the_list_is_fetched_by_its_name(tiny_encoder: Path, tmp_path: Path) -> None:
+    hub, names = Hub(), tmp_path / "names.txt"
+    publish_task(
+        hub, "task547_alt_translation_entk_en", (REPO / f"data/sample/super_ni/tasks/{TEXT}.json").read_bytes()
+    )
+    names.write_text("task547_alt_translation_entk_en\ntask9999_nowhere\n")
+    places = ["--workspace", tmp_path, "--out", tmp_path / "out", "--encoder", tiny_encoder, "--runner", "none"]
+    call = ["--preset", "full", "--sources", "super_ni", "--super-ni-tasks", names, *places]
+    with serving(hub):
+        online = {"HF_ENDPOINT": hub.address, "MEDI_MIRROR": hub.address, "HF_HUB_DISABLE_TELEMETRY": "1"}
+        failed = medi_build(*call, environment=online)
+        last = failed.stderr.splitlines()[-1]
+        assert failed.returncode == 1 and "task9999_nowhere" in last and "answer 404" in last, failed.stderr
+        names.write_text("task547_alt_translation_entk_en\n")
+        done = medi_build(*call, environment=online)
+    assert done.returncode == 0, done.stderr
+    manifest = manifest_of(tmp_path / "out")
+    assert [task["task"] for task in manifest["tasks"]] == ["task547_alt_translation_entk_en"]
+    chosen = {"choice": "file", "names": ["task547_alt_translation_entk_en"]}
+    assert manifest["params"]["super_ni_tasks"] == chosen  # type: ignore[call-overload]
 
 
 def test_a_build_killed_while_it_embeds_goes_on_to_the_same_bytes(

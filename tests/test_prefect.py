@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,36 @@ def test_a_deployed_build_is_the_same_build(two_sources: Path, plain: Path, tiny
     result = json.loads(done.stdout)
     assert result["content_digest"] == json.loads((out / "manifest.json").read_bytes())["content_digest"]
     assert sorted(result["seconds"]) == ["AllNLI", "gooaq_pairs", "super_ni"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "again"),
+    [
+        ("NotThere('gone')", False),
+        ("MediError('line 3 is no JSON')", False),
+        ("MediError('no answer (attempt 5 of 5)')", True),
+    ],
+)
+def test_only_a_fetch_that_the_network_failed_is_tried_again(reason: str, again: bool) -> None:
+    code = f"""
+        from prefect.states import Failed
+        from medi.errors import MediError
+        from medi.fetch import NotThere
+        from pipelines.build.flow import TASKS, StepFailed
+        from pipelines.build.run import failed
+        from pipelines.build.units import Group
+
+        error = {reason}
+        error.__cause__ = ConnectionError("cut") if {again} else None
+        failure = StepFailed(failed(Group("NQ", "NQ"), error))
+        failure.__cause__ = error
+        fetch = TASKS["fetch"]
+        again = fetch.retry_condition_fn(fetch, None, Failed(data=failure))
+        print(fetch.retries, again, failure, TASKS["mine"].retries)
+    """
+    call = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, cwd=REPO)
+    assert done.stdout == f"2 {again} NQ: {reason.split(chr(39))[1]} 0\n"
 
 
 @pytest.mark.parametrize("runner", ["dask", "ray"])
