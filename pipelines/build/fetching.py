@@ -144,7 +144,7 @@ def _estimate(context: Context, group: Group, reporter: Reporter) -> Estimate:
     source = by_name(group.source)
     named = settings.variants.get(source.name)
     # A plan must not wait long for a network; the fetch will.
-    hasty = replace(context.manners, attempts=2, longest_wait_seconds=2.0)
+    hasty = replace(context.manners, attempts=1, longest_wait_seconds=2.0)
     try:
         variant, refusals = fetch.choose_variant(source, named, hasty)
     except NotThere:

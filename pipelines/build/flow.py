@@ -33,6 +33,7 @@ from pipelines.build.run import (
     settings_from,
 )
 from pipelines.build.summary import result_markdown
+from pipelines.stopping import ending_at_once
 
 NAME = "medi-build"
 
@@ -113,7 +114,9 @@ def run_in_prefect(job: Job) -> BuildResult:
 
     @flow(name=NAME, flow_run_name=_run_name, task_runner=runner, persist_result=False, validate_parameters=False)
     def steps(options: Mapping[str, Json]) -> BuildResult:
-        result = conclude(job, _ordered(job))
+        # Inside the flow, because Prefect sets a handler of its own for SIGTERM when the flow begins.
+        with ending_at_once():
+            result = conclude(job, _ordered(job))
         create_markdown_artifact(
             key=NAME,
             markdown=f"{result_markdown(result.units, result.seconds)}\n\ncontent digest `{result.content_digest}`\n",
@@ -121,7 +124,8 @@ def run_in_prefect(job: Job) -> BuildResult:
         )
         return result
 
-    return steps(options_of(settings))
+    with ending_at_once():
+        return steps(options_of(settings))
 
 
 def _ordered(job: Job) -> list[Step]:

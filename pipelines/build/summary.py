@@ -18,8 +18,8 @@ _SHOWN_SKIPPED = 8
 
 def show_left_out(reporter: Reporter, settings: Settings, plan: Plan) -> None:
     """Say what has no file in the raw folder, and which sources are read in another variant than their first."""
-    for name in plan.absent:
-        reporter.say(f"{name}: no file in {settings.raw}, left out")
+    if plan.absent:
+        reporter.say(f"no file in {settings.raw}, left out: {', '.join(plan.absent)}")
     if plan.absent_tasks:
         named = _few(plan.absent_tasks)
         reporter.say(
@@ -46,6 +46,10 @@ def show_result(
     skipped = [(f.unit.name, str(f.facts["skipped"])) for f in units if f.facts.get("skipped")]
     for reason, _ in Counter(reason for _, reason in skipped).most_common(_SHOWN_SKIPPED):
         reporter.say(f"left out ({reason}): {_few([name for name, why in skipped if why == reason])}")
+    for unit in units:
+        if not unit.got_rows and not unit.facts.get("skipped"):
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in unit.dropped.items())
+            reporter.say(f"no rows of {unit.unit.name}: {reasons or 'the file has none'}")
     reporter.say(f"content digest {digest}")
     reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
     reporter.say(f"release: {out}")

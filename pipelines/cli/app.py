@@ -20,8 +20,7 @@ from pipelines.cli.build import build
 from pipelines.cli.inspect import inspect
 from pipelines.cli.sources import sources
 from pipelines.cli.verify import verify
-
-_STOPPED = {130: "Ctrl-C", 143: "SIGTERM"}
+from pipelines.stopping import STOPPED, stopped_line
 
 app = typer.Typer(
     help="Rebuild MEDI, the training set of the InstructOR text-embedding models, or your own variant of it.",
@@ -77,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for note in getattr(error, "__notes__", ()):
             _say(note)
         _say(line_of(error))
-    if code in _STOPPED:
-        _say(f"stopped by {_STOPPED[code]}; what is finished is kept: run the same command again to go on")
+    if code in STOPPED:
+        _say(stopped_line(code))
     return code if isinstance(code, int) else 1
 
 

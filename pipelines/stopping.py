@@ -1,0 +1,67 @@
+"""Ctrl-C and SIGTERM: the one line a person reads, and an end that does not wait for threads.
+
+Every file is written under a temporary name first, so a process may end anywhere; the next build removes what it left.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+STOPPED = {130: "Ctrl-C", 143: "SIGTERM"}
+
+
+def stopped_line(code: int) -> str:
+    """Return what a person reads who stopped a command with this exit code."""
+    return f"stopped by {STOPPED[code]}; what is finished is kept: run the same command again to go on"
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the process within the block at once, with its children, exit code 130 or 143.
+
+    Prefect waits for its worker threads, and one that embeds cannot be interrupted for minutes. Only the main thread
+    may set this; elsewhere (a deployment's own process) nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Say the line, end the children, and leave without unwinding."""
+    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    os.write(2, f"{show_cursor}medi: {stopped_line(128 + number)}\n".encode())
+    for child in _children():
+        try:
+            os.kill(child, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+    os._exit(128 + number)
+
+
+def _children() -> list[int]:
+    """Return the process ids of this process's children: Prefect's temporary server, and workers."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_text().rsplit(")", 1)[1].split()[1]
+        except OSError:
+            continue
+        if int(parent) == os.getpid():
+            found.append(int(stat.parent.name))
+    if found or Path("/proc/self").exists():
+        return found
+    listed = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)
+    return [int(line) for line in listed.stdout.split()]
