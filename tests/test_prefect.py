@@ -144,7 +144,7 @@ def test_a_deployed_build_is_the_same_build(two_sources: Path, plain: Path, tiny
     assert not workspace.exists()
     (out / "thesis.tex").unlink()
     done = subprocess.run(call, capture_output=True, text=True, check=False, env=env, cwd=REPO)
-    assert done.returncode == 0 and f"no file in {two_sources}, left out: agnews" in done.stderr, done.stderr
+    assert done.returncode == 0 and f"no file in {two_sources}, left out: " in done.stderr, done.stderr
     assert files_of(out) == files_of(plain)
     result = json.loads(done.stdout)
     assert result["content_digest"] == json.loads((out / "manifest.json").read_bytes())["content_digest"]
