@@ -15,6 +15,7 @@ from pathlib import Path
 
 from medi.errors import MediError
 from medi.release.manifest import MANIFEST, RUN
+from medi.store import fsync
 
 _MARK = ".replacing"
 
@@ -74,10 +75,10 @@ def _swap(out: Path, new: Path) -> None:
     refuse_strangers(out)
     if not is_ours(out):
         new.rename(out)
-        return _sync(out.parent)
+        return fsync(out.parent)
     (new / _MARK).touch()
-    _sync(new)
-    _sync(out.parent)
+    fsync(new)
+    fsync(out.parent)
     _move_in(out, new)
     _close_swap(out)
 
@@ -86,7 +87,7 @@ def _move_in(out: Path, new: Path) -> None:
     if out.exists():
         out.rename(_old(out))
     new.rename(out)
-    _sync(out.parent)
+    fsync(out.parent)
 
 
 def _close_swap(out: Path) -> None:
@@ -94,7 +95,7 @@ def _close_swap(out: Path) -> None:
     if _old(out).exists():
         shutil.rmtree(_old(out))
     (out / _MARK).unlink()
-    _sync(out)
+    fsync(out)
 
 
 def _interrupted(out: Path) -> bool:
@@ -193,16 +194,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _sync(path: Path) -> None:
-    """Make a file, or a folder's names, last through a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _sync_tree(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
+        fsync(path)
+    fsync(folder)
