@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medi.mine.search import Lists, cosines_of, scores_of, top_k
+from medi.mine.search import Lists, Search, cosines_of, scores_of, top_k
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -29,7 +29,7 @@ def test_brute_force_agrees_with_ties_and_duplicates(seed: int, n: int, m: int, 
     documents = np.round(rng.normal(size=(m, dimension)), 1).astype(np.float32)[rng.integers(0, m, m)]
     queries = np.round(rng.normal(size=(n, dimension)), 1).astype(np.float32)
     barred = [rng.permutation(m)[: rng.integers(0, m + 1)] for _ in range(n)]
-    found, scores = top_k(queries, documents, k, Lists.of(barred))
+    found, scores, _ = top_k(queries, documents, k, Lists.of(barred))
     assert found.tolist() == brute_force(queries, documents, k, barred)
     assert np.array_equal(np.isneginf(scores), found < 0)
 
@@ -44,7 +44,7 @@ def test_ten_equal_vectors_come_in_id_order_for_every_k() -> None:
 def test_more_wanted_than_there_are_leaves_minus_one() -> None:
     """C16: FAISS answers -1 with a score of -3.4e38, which must never be read as the last document."""
     documents = np.eye(4, dtype=np.float32)[:3]
-    found, scores = top_k(documents[:1], documents, 5, Lists.of([NOTHING]))
+    found, scores, _ = top_k(documents[:1], documents, 5, Lists.of([NOTHING]))
     assert found.tolist() == [[0, 1, 2, -1, -1]]
     assert scores[0, :3].tolist() == [1.0, 0.0, 0.0] and np.isneginf(scores[0, 3:]).all()
 
@@ -55,7 +55,7 @@ def test_a_query_with_very_many_barred_documents_is_still_exact(barred: int) -> 
     documents = rng.normal(size=(4_000, 8)).astype(np.float32)
     queries = rng.normal(size=(3, 8)).astype(np.float32)
     nearest = [np.argsort(-scores_of(q[None, :], documents), kind="stable")[:barred] for q in queries]
-    found, _ = top_k(queries, documents, 3, Lists.of(nearest))
+    found, _, _ = top_k(queries, documents, 3, Lists.of(nearest))
     assert found.tolist() == brute_force(queries, documents, 3, nearest)
 
 
@@ -81,8 +81,8 @@ def test_the_size_of_blocks_does_not_matter(scan_bytes: int) -> None:
     rng = np.random.default_rng(3)
     documents = np.round(rng.normal(size=(300, 8)), 1).astype(np.float32)
     barred = Lists.of([np.array([row]) for row in range(300)])
-    found, scores = top_k(documents, documents, 3, barred, scan_bytes)
-    expected, expected_scores = top_k(documents, documents, 3, barred)
+    found, scores, _ = top_k(documents, documents, 3, barred, Search(scan_bytes))
+    expected, expected_scores, _ = top_k(documents, documents, 3, barred)
     assert np.array_equal(found, expected) and np.array_equal(scores, expected_scores)
 
 

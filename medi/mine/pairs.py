@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import SCAN_BYTES, Lists, cosines_of, top_k
+from medi.mine.search import SCAN_BYTES, Lists, Search, cosines_of, top_k
 from medi.mine.texts import Known, PairRules, Texts, given_negatives, known_positives, narrowed
 from medi.schema import PAIRS, Counts, table_of
 
@@ -64,7 +64,7 @@ def _mined(queries: list[str], pool: _Pool, k: int) -> list[list[str]]:
     distinct = sorted(set(queries), key=texts.number_of.__getitem__)
     lists = _barred(pool.known, texts.classes(distinct), np.array(list(first_of), dtype=np.int64))
     vectors = texts.vectors_of(distinct), texts.vectors_of(documents)
-    found, _ = top_k(*vectors, k, Lists.of(lists), pool.scan_bytes)
+    found = top_k(*vectors, k, Lists.of(lists), Search(pool.scan_bytes)).numbers
     answers = {q: [documents[d] for d in row if d >= 0] for q, row in zip(distinct, found.tolist(), strict=True)}
     return [answers[query] for query in queries]
 

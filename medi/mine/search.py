@@ -6,12 +6,38 @@ and top-k is a prefix of top-(k+n).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 SCAN_BYTES = 64 << 20
 _FIRST_SPARE = 16
 _LAST_PROPOSAL = 2_048
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search may use; never part of an identity, for the answer does not depend on it.
+
+    `scan_bytes` bounds the score blocks, `gpu` says that a FAISS on a GPU was probed and found right.
+    """
+
+    scan_bytes: int = SCAN_BYTES
+    gpu: bool = False
+
+
+ANYWHERE = Search()
+
+
+class Found(NamedTuple):
+    """The k best documents of each query: `numbers` int64 [n, k], -1 where fewer; `scores` float32 [n, k], -inf there.
+
+    `barred` int64 [n]: how many excluded documents would have stood among the k.
+    """
+
+    numbers: np.ndarray
+    scores: np.ndarray
+    barred: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -55,8 +81,8 @@ def cosines_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def top_k(
-    queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists, scan_bytes: int = SCAN_BYTES
-) -> tuple[np.ndarray, np.ndarray]:
+    queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists, search: Search = ANYWHERE
+) -> Found:
     """Return the k best documents of each query that are not in its excluded list.
 
     Args:
@@ -64,33 +90,36 @@ def top_k(
         documents: float32 [m, D], in the order of their ids: a smaller number wins a tie.
         k: how many, at least 1.
         excluded: document numbers that a query must not get.
-        scan_bytes: what the exact scoring of one block of queries may take; the result does not depend on it.
+        search: the memory and the device of the search; the result does not depend on them.
 
     Returns:
-        Document numbers int64 [n, k] and scores float32 [n, k]; -1 and -inf where a query has fewer documents.
+        Numbers and scores [n, k], and how many excluded documents would have stood among them [n].
     """
     count = len(documents)
     numbers = np.full((len(queries), k), -1, dtype=np.int64)
     scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    barred = np.zeros(len(queries), dtype=np.int64)
     if not count or not len(queries):
-        return numbers, scores
+        return Found(numbers, scores, barred)
     slack = _error_bound(queries, documents)
     index = _flat_index(documents)
     todo, width = np.arange(len(queries)), k + _FIRST_SPARE
     while len(todo) and width <= _LAST_PROPOSAL:
         width = min(width, count)
         short = []
-        for block in _blocks(todo, width * queries.shape[1] * 8, scan_bytes):
+        for block in _blocks(todo, width * queries.shape[1] * 8, search.scan_bytes):
             floors, proposed = index.search(np.ascontiguousarray(queries[block]), width)  # type: ignore[attr-defined]
-            numbers[block], scores[block] = _decide(queries[block], documents, proposed, excluded.take(block), k)
+            found = _decide(queries[block], documents, proposed, excluded.take(block), k)
+            numbers[block], scores[block], barred[block] = found
             short.append(block[~(scores[block, -1] > floors[:, -1] + slack)])
         todo = np.concatenate(short) if width < count else todo[:0]
         width *= 4
     for row in todo:
         proposed = _within_reach(queries[row], documents, k + int(excluded.counts()[row]), 2 * slack)
         one = np.array([row])
-        numbers[one], scores[one] = _decide(queries[one], documents, proposed[None, :], excluded.take(one), k)
-    return numbers, scores
+        found = _decide(queries[one], documents, proposed[None, :], excluded.take(one), k)
+        numbers[one], scores[one], barred[one] = found
+    return Found(numbers, scores, barred)
 
 
 def _within_reach(query: np.ndarray, documents: np.ndarray, k: int, reach: float) -> np.ndarray:
@@ -101,21 +130,20 @@ def _within_reach(query: np.ndarray, documents: np.ndarray, k: int, reach: float
     return np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - reach)
 
 
-def _decide(
-    queries: np.ndarray, documents: np.ndarray, proposed: np.ndarray, excluded: Lists, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _decide(queries: np.ndarray, documents: np.ndarray, proposed: np.ndarray, excluded: Lists, k: int) -> Found:
     """Return the k best of the proposed [n, k] by exact score, then number; excluded ones never."""
     exact = scores_of(queries[:, None, :], documents[np.maximum(proposed, 0)])
-    barred = excluded.mask(proposed, len(documents)) | (proposed < 0)
-    exact[barred] = -np.inf
+    listed = excluded.mask(proposed, len(documents))
+    known = exact.copy()
+    exact[listed | (proposed < 0)] = -np.inf
     order = np.lexsort((proposed, -exact), axis=1)[:, :k]
     best = np.take_along_axis(exact, order, axis=1)
     found = np.where(np.isneginf(best), -1, np.take_along_axis(proposed, order, axis=1))
     missing = k - found.shape[1]
-    return (
-        np.pad(found, ((0, 0), (0, missing)), constant_values=-1),
-        np.pad(best, ((0, 0), (0, missing)), constant_values=-np.inf),
-    )
+    found = np.pad(found, ((0, 0), (0, missing)), constant_values=-1)
+    best = np.pad(best, ((0, 0), (0, missing)), constant_values=-np.inf)
+    better = (known > best[:, -1:]) | ((known == best[:, -1:]) & (proposed < found[:, -1:]))
+    return Found(found, best, (listed & better).sum(axis=1))
 
 
 def _blocks(rows: np.ndarray, row_bytes: int, scan_bytes: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ cos(E(y_i), E(y_j)); one inner-product index over [x; y] answers both: query [x;
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import SCAN_BYTES, Lists, top_k
+from medi.mine.search import SCAN_BYTES, Found, Lists, Search, top_k
 from medi.mine.texts import Texts
 from medi.schema import PAIRS, SECOND_OF_MUTUAL, Counts, table_of
 
@@ -28,7 +28,7 @@ def mine_label_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) 
         inside, outside = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
         for found, pool in ((positives, inside), (negatives, outside)):
             barred = Lists.of(_equal_to(classes[inside], classes[pool]))
-            numbers, scores = top_k(vectors[inside], vectors[pool], 1, barred, scan_bytes)
+            numbers, scores, _ = top_k(vectors[inside], vectors[pool], 1, barred, Search(scan_bytes))
             found[0][inside] = np.where(numbers[:, 0] >= 0, pool[numbers[:, 0]] if len(pool) else -1, -1)
             found[1][inside] = scores[:, 0]
     clipped = [(numbers, np.clip(scores, -1.0, 1.0)) for numbers, scores in (positives, negatives)]
@@ -46,7 +46,7 @@ def mine_text_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -
     classes = texts.classes(rows["query"].to_pylist())
     both = np.hstack([inputs, outputs])
     equal = _equal_to(classes, classes)
-    positives = _first(top_k(both, both, 1, Lists.of(equal), scan_bytes))
+    positives = _first(top_k(both, both, 1, Lists.of(equal), Search(scan_bytes)))
     partners: list[list[int]] = [[] for _ in range(len(rows))]
     for one, other in enumerate(positives[0].tolist()):
         if other >= 0:
@@ -57,7 +57,7 @@ def mine_text_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -
         np.unique(np.concatenate([own, *(in_class[int(classes[p])] for p in listed)]))
         for own, listed in zip(equal, partners, strict=True)
     ]
-    negatives = _first(top_k(np.hstack([inputs, -outputs]), both, 1, Lists.of(barred), scan_bytes))
+    negatives = _first(top_k(np.hstack([inputs, -outputs]), both, 1, Lists.of(barred), Search(scan_bytes)))
     # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
     clipped = [(numbers, np.clip(scores, -2.0, 2.0)) for numbers, scores in (positives, negatives)]
     return _finish(rows, "text", clipped[0], clipped[1])
@@ -76,9 +76,9 @@ def _empty(count: int) -> _Found:
     return np.full(count, -1, dtype=np.int64), np.full(count, -np.inf, dtype=np.float32)
 
 
-def _first(found: _Found) -> _Found:
+def _first(found: Found) -> _Found:
     """Return the best number and score of each query, [n], from [n, k]."""
-    return found[0][:, 0], found[1][:, 0]
+    return found.numbers[:, 0], found.scores[:, 0]
 
 
 def _finish(rows: pa.Table, kind: str, positives: _Found, negatives: _Found) -> tuple[pa.Table, Counts]:
