@@ -1,0 +1,125 @@
+"""A pair's score depends on that pair alone, is sentence-transformers' own, and a model that cannot score says so."""
+
+import json
+import shutil
+import string
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medi.errors import MediError, UsageError
+from medi.fetch import Settings, find_encoder
+from medi.rescore import CrossScorer, describe, load_cross_encoder
+from tests.conftest import Once
+
+WORDS = [f"{a}{b}" for a in "tea" for b in "bcdfgh"]
+PAIRS = [(" ".join(WORDS[: n % 7 + 1]), " ".join(WORDS[(n * k) % 18] for k in range(n % 23 + 1))) for n in range(70)]
+
+
+def make_cross_encoder(folder: Path, labels: int) -> None:
+    """Write a BERT of 2 layers that scores pairs: random, seeded, saved and loaded by the library itself."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    torch.manual_seed(0)
+    letters = string.ascii_lowercase + string.digits
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
+    config = BertConfig(
+        vocab_size=len(pieces), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        num_labels=labels, initializer_range=0.4,
+    )  # fmt: skip
+    plain = folder.with_name(f"{folder.name}-plain")
+    BertForSequenceClassification(config).save_pretrained(plain)
+    BertTokenizer(vocab={p: n for n, p in enumerate(pieces)}, model_max_length=128).save_pretrained(plain)
+    CrossEncoder(str(plain), device="cpu", local_files_only=True).save(str(folder))
+
+
+@pytest.fixture(scope="session")
+def tiny_cross_encoder(once: Once) -> Path:
+    """A random cross-encoder with one label, as a sentence-transformers folder."""
+    return once("tiny-cross-encoder", lambda folder: make_cross_encoder(folder, labels=1))
+
+
+@pytest.fixture(scope="session")
+def scorer(tiny_cross_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> CrossScorer:
+    return load_cross_encoder(str(tiny_cross_encoder), None, True, tmp_path_factory.mktemp("cache"))
+
+
+def params_of(folder: Path, cache: Path) -> dict[str, object]:
+    return describe(find_encoder(str(folder), None, Settings(cache, offline=True))).to_json()
+
+
+def test_a_score_does_not_depend_on_its_companions(scorer: CrossScorer) -> None:
+    together = scorer.score(PAIRS)
+    assert together.dtype == np.float32 and len(set(together.tolist())) == len(set(PAIRS))
+    for part in (slice(0, 1), slice(31, 36), slice(None, None, -1)):
+        assert np.array_equal(scorer.score(PAIRS[part]), together[part])
+    assert scorer.score([]).shape == (0,)
+
+
+def test_scores_do_not_depend_on_threads(scorer: CrossScorer) -> None:
+    import torch
+
+    threads, results = torch.get_num_threads(), []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        results.append(scorer.score(PAIRS))
+    torch.set_num_threads(threads)
+    assert np.array_equal(*results)
+
+
+def test_they_are_the_librarys_scores(tiny_cross_encoder: Path, scorer: CrossScorer) -> None:
+    from sentence_transformers import CrossEncoder
+
+    long = [("tea", "beta " * 500)]
+    theirs = CrossEncoder(str(tiny_cross_encoder), device="cpu", local_files_only=True).predict([*PAIRS, *long])
+    np.testing.assert_allclose(scorer.score([*PAIRS, *long]), theirs, atol=2e-6)
+
+
+def test_params_name_the_files_not_their_place(tiny_cross_encoder: Path, scorer: CrossScorer, tmp_path: Path) -> None:
+    elsewhere, changed = tmp_path / "elsewhere", tmp_path / "changed"
+    shutil.copytree(tiny_cross_encoder, elsewhere)
+    shutil.copytree(tiny_cross_encoder, changed)
+    with (changed / "model.safetensors").open("r+b") as weights:
+        weights.seek(-1, 2)
+        weights.write(b"\x01")
+    params = params_of(elsewhere, tmp_path)
+    assert params == scorer.params and params["name"] == "local" and params["max_length_tokens"] == 128
+    assert str(params["revision"]).startswith("sha256:")
+    assert params_of(changed, tmp_path)["revision"] != params["revision"]
+    assert json.loads(json.dumps(params)) == params
+
+
+def test_a_model_with_several_labels_is_refused(once: Once, tmp_path: Path) -> None:
+    folder = once("three-labels", lambda folder: make_cross_encoder(folder, labels=3))
+    with pytest.raises(UsageError, match="--rescore local: gives 3 scores a pair; name a cross-encoder with one label"):
+        load_cross_encoder(str(folder), None, True, tmp_path)
+
+
+def test_an_encoder_of_single_texts_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    """The library would load it, with a new head of random numbers."""
+    with pytest.raises(UsageError, match="BertModel has no head that scores a pair"):
+        load_cross_encoder(str(tiny_encoder), None, True, tmp_path)
+
+
+def test_a_score_that_is_not_finite_names_its_pair(tiny_cross_encoder: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "with-nan"
+    shutil.copytree(tiny_cross_encoder, folder)
+    weights = load_file(folder / "model.safetensors")
+    vocabulary = json.loads((folder / "tokenizer.json").read_bytes())["model"]["vocab"]
+    weights["bert.embeddings.word_embeddings.weight"][vocabulary["z"]] = np.nan
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    broken = load_cross_encoder(str(folder), None, True, tmp_path)
+    with pytest.raises(MediError, match=r"1 scores are not finite \(first: nan for pair 2, query 'a z'\)"):
+        broken.score([("a", "b"), ("a", "c"), ("a z", "b")])
+
+
+def test_a_name_that_is_no_model_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither a folder here nor a Hub name"):
+        load_cross_encoder("nowhere", None, True, tmp_path)
+    with pytest.raises(MediError, match="offline, and encoder someone/reranker is not in"):
+        load_cross_encoder("someone/reranker", None, True, tmp_path)
