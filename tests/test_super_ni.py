@@ -11,10 +11,7 @@ import pytest
 
 from medi.errors import MediError
 from medi.ingest import IngestParams, ingest_task
-from medi.ingest.choices import choice_text, symbol_of
-from medi.ingest.verdict import judge, normal
-from medi.read import read_whole
-from medi.schema import ROWS, Counts, row_id
+from medi.schema import ROWS, row_id
 from medi.source import Bad
 from tests.raw_lines import rows_of_bytes, rows_of_task, task
 
@@ -275,126 +272,6 @@ def test_the_locale_does_not_matter(tmp_path: Path) -> None:
         for locale in ({"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"})
     }
     assert len(seen) == 1 and ascii("café – 100 °C").encode() in seen.pop()
-
-
-@pytest.mark.parametrize(
-    ("answer", "symbol"),
-    [
-        ("A", "a"),
-        ("(b)", "b"),
-        ("2.", "2"),
-        ("Response 2", "2"),
-        ("option C", "c"),
-        ("12", "12"),
-        ("no", ""),
-        ("A man", ""),
-        ("", ""),
-    ],
-)
-def test_answers_that_name_a_choice_are_told_from_others(answer: str, symbol: str) -> None:
-    assert symbol_of(answer) == symbol
-
-
-@pytest.mark.parametrize(
-    ("text", "symbol", "choice"),
-    [
-        ("Where?\n(A)bank (B)library (C)department store", "c", "department store"),
-        ("Where?\n(A)bank (B)library (C)department store", "a", "bank"),
-        ("Choices:  1. Guns and swords.  2. Nobody. 3. It cost 2. 50.", "3", "It cost 2. 50."),
-        ("Sentence 1: Nancy ran. Sentence 2: She won. Choices: a. Baby weight. b. The Sad Book.", "b", "The Sad Book."),
-        ("He fell. (A) He was hit. (B) He sang., Question: cause", "b", "He sang."),
-        ("text <sep>, Pronoun: he <sep>, A: God <sep>, B: Russell", "a", "God"),
-        ("Prompt: x \n Response 1: Yeah: with 2 dogs. \n Response 2: Oh.", "1", "Yeah: with 2 dogs."),
-        ("It broke.\n(1)I ran.(2)I read.", "2", "I read."),
-        ("Options: Option A: tea Option B: milk\nContext: B: no", "b", "milk"),
-        ("Q\nA) one\nB) two\nC) three\n\nPassage: long text", "c", "three"),
-        ("John A. Smith met B. Jones (A) yes (B) no", "a", "yes"),
-        ("there is no list", "a", ""),
-        ("(A) only one", "a", ""),
-        ("(A) x (B) y", "c", ""),
-    ],
-)
-def test_a_choice_is_found_by_its_marker(text: str, symbol: str, choice: str) -> None:
-    assert choice_text(text, symbol, "1" if symbol.isdigit() else "a") == choice
-
-
-def choices(count: int, unresolved: int = 0) -> list[object]:
-    found = [instance(f"{i}? (A) left {i} (B) right {i}", "AB"[i % 2]) for i in range(count - unresolved)]
-    return [*found, *(instance(f"none {i}", "A") for i in range(unresolved))]
-
-
-def test_choices_become_their_texts() -> None:
-    rows, counts = rows_of_task([*choices(18), instance("neither? (A) x (B) y", "Neither")])
-    assert counts.facts["kind"] == "text"
-    assert {(row["output"], row["label"]) for row in rows} == {
-        *((f"{'left' if i % 2 == 0 else 'right'} {i}", None) for i in range(18)),
-        ("Neither", None),
-    }
-    evidence = counts.facts["evidence"]
-    assert isinstance(evidence, dict) and (evidence["choices"], evidence["choices_resolved_share"]) == (18, 1.0)
-
-
-def test_a_few_unresolved_choices_are_dropped_and_many_skip_the_task() -> None:
-    rows, counts = rows_of_task(choices(20, unresolved=2))
-    assert len(rows) == 18 and counts.dropped == {"choice_unresolved": 2}
-    rows, counts = rows_of_task(choices(20, unresolved=3))
-    assert rows == [] and counts.dropped == {"choice_unresolved": 20}
-    assert counts.facts["skipped"] == "choices resolved in 85% of instances"
-
-
-def test_choices_that_are_always_the_same_are_labels() -> None:
-    rows, counts = rows_of_task([instance(f"{i}? (A) Yes (B) No", "AB"[i % 2]) for i in range(30)])
-    assert counts.facts["kind"] == "label" and {row["label"] for row in rows} == {"yes", "no"}
-
-
-def test_letters_and_digits_that_stand_nowhere_in_the_input_are_labels() -> None:
-    rows, counts = rows_of_task([instance(f"Sentence 1: {i}. Sentence 2: b.", "01"[i % 2]) for i in range(40)])
-    assert counts.facts["kind"] == "label" and {row["label"] for row in rows} == {"0", "1"}
-
-
-@pytest.mark.parametrize(
-    ("outputs", "definition", "kind", "rule"),
-    [
-        (["Yes", "no."] * 20, "Is it?", "label", "small_label_set"),
-        ([f"l{i % 20}" for i in range(100)], "", "label", "small_label_set"),
-        ([f"l{i % 21}" for i in range(210)], "", "text", "none"),
-        ([f"l{i % 20}" for i in range(99)], "", "text", "none"),
-        ([f"L_{i % 40}" for i in range(90)], " ".join(f"'L_{i}'," for i in range(40)), "label", "labels_in_definition"),
-        ([f"l{i}" for i in range(40)], " ".join(f"l{i}" for i in range(40)), "text", "none"),
-        (["a", "he"] * 2, "a task for the patient", "text", "none"),
-    ],
-)
-def test_the_kind_is_decided_by_rule(outputs: list[str], definition: str, kind: str, rule: str) -> None:
-    found, evidence = judge(outputs, definition)
-    assert (found, evidence["rule"]) == (kind, rule)
-    assert evidence["instances"] == len(outputs) and evidence["distinct_outputs"] == len(set(map(normal, outputs)))
-
-
-# By eye: answers from a closed set are labels (bard's 11 to 17 answers too), choices and free answers are texts.
-LABEL = """020 050 1152 1154 1155 1157 1158 1159 133 1344 1385 1386 1387 1388 1390 1394 1439 1442 1516 1529 1531 1533
-1534 1554 1612 1615 1624 1640 1687 190 199 226 232 233 242 290 349 363 391 392 520 623 640 641 642 738 828 875 879 880
-890 892 893 935 936 937 970""".split()
-CHOICE = "073 1391 1393 200 201 202 220 329 362 827".split()
-
-
-def test_the_134_real_tasks_are_judged_as_a_person_would(shared_raw: Path) -> None:
-    kinds: dict[str, str] = {}
-    resolved: dict[str, object] = {}
-    counted: dict[str, Counts] = {}
-    for path in sorted((shared_raw / "super_ni" / "tasks").glob("*.json")):
-        number = path.name.removeprefix("task").split("_")[0]
-        table, counts = ingest_task(IngestParams(600), f"super_ni/tasks/{path.name}", read_whole(path))
-        kinds[number], counted[number] = str(counts.facts["kind"]), counts
-        evidence = counts.facts["evidence"]
-        assert isinstance(evidence, dict) and "skipped" not in counts.facts and len(table) == counts.rows_out >= 26
-        if "choices" in evidence:
-            resolved[number] = evidence["choices_resolved_share"]
-    assert len(kinds) == 134
-    assert sorted(number for number, kind in kinds.items() if kind == "label") == sorted(LABEL)
-    assert resolved == dict.fromkeys(CHOICE, 1.0) and all(kinds[number] == "text" for number in CHOICE)
-    assert {number: counts.dropped for number, counts in counted.items() if counts.dropped} == {
-        "511": {"empty_text": 1}
-    }
 
 
 @pytest.mark.parametrize(("take", "quota_rows", "drawn"), [("hash", 12, 500), ("first", 12, 120), ("first", 1, 100)])

@@ -184,9 +184,9 @@ def _judged(examples: list[_Example], counts: Counts) -> list[_Example]:
     facts = counts.facts
     choices = find_choices([(example.query, example.references[0]) for example in examples])
     if choices and choices.resolved_share < RESOLVED_SHARE:
-        _skip(
-            counts, len(examples), "choice_unresolved", f"choices resolved in {choices.resolved_share:.0%} of instances"
-        )
+        reason = f"choices resolved in {choices.resolved_share:.0%} of instances"
+        _skip(counts, len(examples), "choice_unresolved", reason)
+        facts["evidence"] = choices.evidence
         return []
     if choices:
         resolved = zip(examples, choices.outputs, strict=True)
@@ -194,7 +194,7 @@ def _judged(examples: list[_Example], counts: Counts) -> list[_Example]:
         counts.dropped["choice_unresolved"] += len(choices.outputs) - len(examples)
     kind, evidence = judge([example.references[0] for example in examples], str(facts["definition"]))
     if choices:
-        evidence |= {"choices": choices.named, "choices_resolved_share": round(choices.resolved_share, 4)}
+        evidence |= choices.evidence
     facts |= {"kind": kind, "evidence": evidence}
     if len(examples) > 1 and evidence["distinct_outputs"] == 1:
         _skip(counts, len(examples), "single_class", "single_class")
