@@ -21,13 +21,19 @@ def brute_force(queries: np.ndarray, documents: np.ndarray, k: int, barred: list
     return answers
 
 
+def rounded(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:
+    """Return vectors of few digits, none of them zero."""
+    vectors = np.round(rng.normal(size=(count, dimension)), 1).astype(np.float32)
+    vectors[:, 0] += np.where((vectors == 0).all(axis=1), np.float32(1), 0)
+    return vectors
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 300), st.integers(1, 24), st.integers(1, 12))
 def test_brute_force_agrees_with_ties_and_duplicates(seed: int, n: int, m: int, dimension: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     # Rounded vectors make many ties; repeated rows make exact duplicates.
-    documents = np.round(rng.normal(size=(m, dimension)), 1).astype(np.float32)[rng.integers(0, m, m)]
-    queries = np.round(rng.normal(size=(n, dimension)), 1).astype(np.float32)
+    documents, queries = rounded(rng, m, dimension)[rng.integers(0, m, m)], rounded(rng, n, dimension)
     barred = [rng.permutation(m)[: rng.integers(0, m + 1)] for _ in range(n)]
     found, scores, _ = top_k(queries, documents, k, Lists.of(barred))
     assert found.tolist() == brute_force(queries, documents, k, barred)

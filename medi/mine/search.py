@@ -1,7 +1,7 @@
 """Exact nearest neighbours: FAISS proposes, one routine decides.
 
-Scores are dot products in float64 rounded to float32, in the order (score descending, id ascending). A proposal is
-accepted only where nothing outside it can reach the k-th score, so the result depends on neither blocks nor threads,
+The order is (exact score descending, number ascending). A proposal is accepted only where nothing outside it can reach
+the k-th score; the other queries are scanned whole. So the answer depends on neither blocks, memory, threads nor GPU,
 and top-k is a prefix of top-(k+n).
 """
 
@@ -10,16 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound
+from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
+
+__all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
+
 SCAN_BYTES = 64 << 20
-_FIRST_SPARE = 16
-_LAST_PROPOSAL = 2_048
+# Proposed beside the k: for documents that are excluded, and so that the last of them scores clearly below the k-th.
+_SPARE = 16
+# What a proposed document takes at most (FAISS's lists; numbers, keys and marks), and a query in FAISS's own block.
+_PROPOSED_BYTES, _QUERY_BYTES = 96, 4_096
+# What one document takes while a query is decided that was scanned: its key twice, its number, scores and marks.
+_SCANNED_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Search:
     """What a search may use; never part of an identity, for the answer does not depend on it.
 
-    `scan_bytes` bounds the score blocks, `gpu` says that a FAISS on a GPU was probed and found right.
+    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one.
     """
 
     scan_bytes: int = SCAN_BYTES
@@ -54,34 +63,43 @@ class Lists:
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
 
-    def counts(self) -> np.ndarray:
-        """Return how many items each query has, int64 [n]."""
-        return np.diff(self.starts)
-
-    def take(self, rows: np.ndarray) -> "Lists":
-        """Return the lists of these queries only."""
-        return Lists.of([self.items[self.starts[r] : self.starts[r + 1]] for r in rows])
+    def part(self, rows: slice) -> "Lists":
+        """Return the lists of some neighbouring queries."""
+        starts = self.starts[rows.start : rows.stop + 1]
+        return Lists(starts - starts[0], self.items[starts[0] : starts[-1]])
 
     def mask(self, candidates: np.ndarray, documents: int) -> np.ndarray:
-        """Return which of the candidates [n, c] are in their query's list, bool [n, c]."""
-        owner = np.repeat(np.arange(len(self.starts) - 1), self.counts())
-        listed = owner * documents + self.items
+        """Return which of the candidates [n, c] are in their query's list, bool [n, c]; all are below `documents`."""
+        listed = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts)) * documents + self.items
+        if not len(listed):
+            return np.zeros(candidates.shape, dtype=bool)
+        listed.sort()
         asked = np.arange(len(candidates))[:, None] * documents + candidates
-        return np.isin(asked, listed) & (candidates >= 0)
+        nearest = np.minimum(np.searchsorted(listed, asked), len(listed) - 1)
+        return (listed[nearest] == asked) & (candidates >= 0)
 
 
-def scores_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the dot products along the last axis, computed in float64, rounded to float32."""
-    return (left.astype(np.float64) * right.astype(np.float64)).sum(axis=-1).astype(np.float32)
+@dataclass(frozen=True)
+class _Task:
+    """What is looked for: k of the documents [m, D] for each query [n, D], but none of its excluded ones.
 
+    `slack` float64 [n] is what a query's scores in float32 may be off by.
+    """
 
-def cosines_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the cosines of unit vectors along the last axis, float32, clipped to [-1, 1] (a hair over 1 is 1)."""
-    return np.clip(scores_of(left, right), -1.0, 1.0)
+    queries: np.ndarray
+    documents: np.ndarray
+    k: int
+    excluded: Lists
+    slack: np.ndarray
 
 
 def top_k(
-    queries: np.ndarray, documents: np.ndarray, k: int, excluded: Lists, search: Search = ANYWHERE
+    queries: np.ndarray,
+    documents: np.ndarray,
+    k: int,
+    excluded: Lists,
+    search: Search = ANYWHERE,
+    propose: Propose | None = None,
 ) -> Found:
     """Return the k best documents of each query that are not in its excluded list.
 
@@ -89,79 +107,88 @@ def top_k(
         queries: float32 [n, D].
         documents: float32 [m, D], in the order of their ids: a smaller number wins a tie.
         k: how many, at least 1.
-        excluded: document numbers that a query must not get.
+        excluded: numbers of documents that a query must not get.
         search: the memory and the device of the search; the result does not depend on them.
+        propose: what proposes documents; FAISS on the device of the search where None.
 
     Returns:
-        Numbers and scores [n, k], and how many excluded documents would have stood among them [n].
+        Numbers and scores [n, k], and how many excluded documents would have stood among them [n]: all of them where
+        fewer than k others are there.
+
+    Raises:
+        MediError: a vector is not finite or has no length.
     """
-    count = len(documents)
-    numbers = np.full((len(queries), k), -1, dtype=np.int64)
-    scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
-    barred = np.zeros(len(queries), dtype=np.int64)
-    if not count or not len(queries):
-        return Found(numbers, scores, barred)
-    slack = _error_bound(queries, documents)
-    index = _flat_index(documents)
-    todo, width = np.arange(len(queries)), k + _FIRST_SPARE
-    while len(todo) and width <= _LAST_PROPOSAL:
-        width = min(width, count)
-        short = []
-        for block in _blocks(todo, width * queries.shape[1] * 8, search.scan_bytes):
-            floors, proposed = index.search(np.ascontiguousarray(queries[block]), width)  # type: ignore[attr-defined]
-            found = _decide(queries[block], documents, proposed, excluded.take(block), k)
-            numbers[block], scores[block], barred[block] = found
-            short.append(block[~(scores[block, -1] > floors[:, -1] + slack)])
-        todo = np.concatenate(short) if width < count else todo[:0]
-        width *= 4
-    for row in todo:
-        proposed = _within_reach(queries[row], documents, k + int(excluded.counts()[row]), 2 * slack)
-        one = np.array([row])
-        found = _decide(queries[one], documents, proposed[None, :], excluded.take(one), k)
-        numbers[one], scores[one], barred[one] = found
-    return Found(numbers, scores, barred)
+    count, width = len(queries), min(k + _SPARE, len(documents))
+    found = Found(
+        np.full((count, k), -1, dtype=np.int64),
+        np.full((count, k), -np.inf, dtype=np.float32),
+        np.zeros(count, dtype=np.int64),
+    )
+    if not count or not len(documents):
+        return found
+    queries, documents = (np.ascontiguousarray(vectors, dtype=np.float32) for vectors in (queries, documents))
+    slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
+    task = _Task(queries, documents, k, excluded, slack)
+    left = np.arange(count)
+    if width <= LAST_PROPOSAL:
+        left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
+    _scan(task, left, search.scan_bytes, found)
+    return found
 
 
-def _within_reach(query: np.ndarray, documents: np.ndarray, k: int, reach: float) -> np.ndarray:
-    """Return every document [c] whose float32 score comes within `reach` of the k-th best one."""
-    scores = documents @ query
-    if k >= len(scores):
+def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: Found) -> np.ndarray:
+    """Answer the queries whose proposal is certain to hold the k best, and return the numbers of the others."""
+    count, left = len(task.documents), []
+    for rows in _blocks(len(task.queries), width * _PROPOSED_BYTES + _QUERY_BYTES, scan_bytes):
+        scores, numbers = propose(task.queries[rows], task.documents, width)
+        exact = scores_at(task.queries[rows], task.documents, numbers)
+        _decide(exact, numbers, task.excluded.part(rows).mask(numbers, count), Found(*(part[rows] for part in found)))
+        slack = task.slack[rows]
+        # What was not proposed scores at most `floor`, if this proposer's scores can be believed.
+        believed = ((numbers >= 0) & (np.abs(exact - scores) <= slack[:, None])).all(axis=1)
+        floor = scores.min(axis=1) + slack
+        left.append(rows.start + np.flatnonzero(~(believed & ((width == count) | (found.scores[rows, -1] > floor)))))
+    return np.concatenate(left)
+
+
+def _scan(task: _Task, queries: np.ndarray, scan_bytes: int, found: Found) -> None:
+    """Answer these queries from their float32 scores with all documents: exact are those that can be among the k."""
+    count = len(task.documents)
+    listed = np.zeros(count, dtype=bool)
+    for block in _blocks(len(queries), count * 4, scan_bytes - count * _SCANNED_BYTES):
+        rows = queries[block]
+        for row, scores in zip(rows.tolist(), task.queries[rows] @ task.documents.T, strict=True):
+            own = task.excluded.items[task.excluded.starts[row] : task.excluded.starts[row + 1]]
+            listed[own] = True
+            near = _near(scores, listed, task.k, 2 * task.slack[row])[None, :]
+            one = slice(row, row + 1)
+            exact = scores_at(task.queries[one], task.documents, near)
+            _decide(exact, near, listed[near], Found(*(part[one] for part in found)))
+            listed[own] = False
+
+
+def _near(scores: np.ndarray, listed: np.ndarray, k: int, reach: np.float64) -> np.ndarray:
+    """Return the documents whose score comes within `reach` of the k-th best that is not listed, int64 [c]."""
+    if len(scores) <= k:
         return np.arange(len(scores))
-    return np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - reach)
+    allowed = np.where(listed, np.float32(-np.inf), scores)
+    allowed.partition(len(scores) - k)
+    return np.flatnonzero(~(scores < allowed[-k] - reach))
 
 
-def _decide(queries: np.ndarray, documents: np.ndarray, proposed: np.ndarray, excluded: Lists, k: int) -> Found:
-    """Return the k best of the proposed [n, k] by exact score, then number; excluded ones never."""
-    exact = scores_of(queries[:, None, :], documents[np.maximum(proposed, 0)])
-    listed = excluded.mask(proposed, len(documents))
-    known = exact.copy()
-    exact[listed | (proposed < 0)] = -np.inf
-    order = np.lexsort((proposed, -exact), axis=1)[:, :k]
-    best = np.take_along_axis(exact, order, axis=1)
-    found = np.where(np.isneginf(best), -1, np.take_along_axis(proposed, order, axis=1))
-    missing = k - found.shape[1]
-    found = np.pad(found, ((0, 0), (0, missing)), constant_values=-1)
-    best = np.pad(best, ((0, 0), (0, missing)), constant_values=-np.inf)
-    better = (known > best[:, -1:]) | ((known == best[:, -1:]) & (proposed < found[:, -1:]))
-    return Found(found, best, (listed & better).sum(axis=1))
+def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: Found) -> None:
+    """Write into `found` the k best of the proposed documents [n, c] that are not listed, by exact score and number."""
+    keys = np.where(numbers < 0, NOTHING, keys_of(exact, numbers))
+    best = np.where(listed, NOTHING, keys)
+    best.sort(axis=1)
+    k = found.numbers.shape[1]
+    best = best[:, :k]
+    found.numbers[:, : best.shape[1]], found.scores[:, : best.shape[1]] = read_keys(best)
+    last = best[:, -1:] if best.shape[1] == k else NOTHING
+    found.barred[:] = (listed & (keys < last)).sum(axis=1)
 
 
-def _blocks(rows: np.ndarray, row_bytes: int, scan_bytes: int) -> list[np.ndarray]:
-    """Return the rows in blocks whose exact scoring takes about `scan_bytes`, but never below one row."""
+def _blocks(count: int, row_bytes: int, scan_bytes: int) -> list[slice]:
+    """Return slices over 0..count whose rows take about `scan_bytes`, but never less than one row."""
     size = max(1, scan_bytes // row_bytes)
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-def _error_bound(queries: np.ndarray, documents: np.ndarray) -> float:
-    """Return what a float32 dot product can be off by: dimension x 2^-24 x the lengths, and both roundings."""
-    lengths = [float(np.sqrt(np.square(x, dtype=np.float64).sum(axis=1).max())) for x in (queries, documents)]
-    return (queries.shape[1] + 4) * 2.0**-24 * 1.01 * lengths[0] * lengths[1]
-
-
-def _flat_index(documents: np.ndarray) -> object:
-    """Return a FAISS inner-product index over the documents."""
-    import faiss
-
-    index = faiss.IndexFlatIP(documents.shape[1])
-    index.add(np.ascontiguousarray(documents))  # pyright: ignore
-    return index
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
