@@ -137,8 +137,9 @@ class CrossScorer:
         if features["input_ids"].shape != (rows, length):
             raise MediError(f"--rescore {self._spec.name}: does not pad to {length} tokens; choose another model")
         on_device = {k: v.to(self._model.device) if torch.is_tensor(v) else v for k, v in features.items()}
+        activate = self._model.activation_fn or torch.nn.Identity()
         with torch.inference_mode():
-            scores = self._model.activation_fn(self._model(on_device)["scores"].float())
+            scores = activate(self._model(on_device)["scores"].float())
         return scores.reshape(rows)[: len(batch)].cpu().numpy()
 
 
