@@ -3,23 +3,28 @@
 import hashlib
 import json
 import pickle
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import close_session
 
 from medi.errors import MediError, UsageError
 from medi.fetch import (
     SUPER_NI_COMMIT,
     NotThere,
     Settings,
+    Unreachable,
     choose_variant,
     download,
+    fetch_all,
     fetch_encoder,
     fetch_tasks,
     find_encoder,
+    forget_hosts,
     prefix,
     prefix_bytes,
     remote_files,
@@ -52,6 +57,12 @@ def said() -> list[str]:
 def settings(tmp_path: Path, said: list[str]) -> Settings:
     """Downloads that hardly wait."""
     return Settings(tmp_path / "ws", backoff_seconds=0.001, timeout_seconds=5, say=said.append)
+
+
+@pytest.fixture(autouse=True)
+def _a_new_build() -> None:
+    """Ports are used again: what another test found out about them does not count."""
+    forget_hosts()
 
 
 def variant(name: str, place: str, *files: File, how: str = "") -> Variant:
@@ -146,11 +157,15 @@ def test_a_full_or_closed_disk_is_one_line(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(MediError, match="cannot be written: (Not a directory|File exists); choose another --workspace"):
         fetch(AGNEWS, Settings(tmp_path / "ws"))
     (remote,) = remote_files(AGNEWS, AGNEWS.variants[0], Settings(tmp_path))
-    target = remote.target(Settings(tmp_path))
-    target.parent.mkdir(parents=True)
-    target.with_name(f"{target.name}.part").symlink_to("/dev/full")
-    with pytest.raises(MediError, match="agnews.jsonl.gz: No space left on device; make room"):
-        fetch(AGNEWS, Settings(tmp_path))
+    for room in (tmp_path / "a", tmp_path / "b"):
+        target = remote.target(Settings(room))
+        target.parent.mkdir(parents=True)
+        part = target.with_name(f"{target.name}.part")
+        part.symlink_to("/dev/full")
+        # What arrives, and in the second place what is copied from a beginning that is here, has no room.
+        target.with_name(f"{target.name}.first-9").write_bytes(ROWS[:9] if room.name == "b" else b"")
+        with pytest.raises(MediError, match=rf"^{part} cannot be written: No space left on device; make room, or "):
+            fetch(AGNEWS, Settings(room))
 
 
 def test_large_files_come_from_another_host_without_the_token(hub: Hub, settings: Settings) -> None:
@@ -280,6 +295,68 @@ def test_a_place_that_fails_is_not_a_place_without_the_file(hub: Hub, settings: 
     with pytest.raises(MediError, match="answer 503 .attempt 6 of 6") as failed:
         choose_variant(source(*AGNEWS.variants, second), None, settings)
     assert not isinstance(failed.value, NotThere)
+
+
+def nobody() -> str:
+    """An address of this machine at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def test_a_dead_host_is_found_out_once_and_every_source_there_says_one_line(
+    settings: Settings, said: list[str]
+) -> None:
+    host = nobody()
+    names = ("agnews", "npr", "xsum")
+    sources = [replace(AGNEWS, name=name) for name in names]
+    with environment(HF_ENDPOINT=f"http://{host}", MEDI_MIRROR=f"http://{host}"):
+        for of in sources:
+            with pytest.raises(Unreachable) as dead:
+                choose_variant(of, None, settings)
+            assert str(dead.value) == (
+                f"{of.name}: agnews.jsonl.gz of hub:{REPO}: {host} cannot be reached (Connection refused); run again "
+                "with a network, or put it at DIR/embedding_training_data/agnews.jsonl.gz and give --raw DIR"
+            )
+        tried = [f"hub dataset {REPO}: {host} cannot be reached (Connection refused); attempt {n} of 3" for n in (2, 3)]
+        assert [line.rpartition(" in ")[0] for line in said] == tried
+        assert str(pickle.loads(pickle.dumps(dead.value))) == str(dead.value)
+        with pytest.raises(Unreachable, match=rf"^super_ni: tasks of https.*: {host} cannot .* DIR/super_ni/tasks and"):
+            fetch_tasks(["task001_a", "task002_b"], settings)
+        with pytest.raises(Unreachable, match=rf"^encoder o/t5: {host} cannot be reached .* give --encoder FOLDER$"):
+            find_encoder("o/t5", None, settings)
+        assert len(said) == 2
+        forget_hosts()
+        with pytest.raises(Unreachable):
+            choose_variant(sources[0], None, settings)
+        assert len(said) == 4
+
+
+def test_a_host_that_has_answered_is_waited_for(settings: Settings, said: list[str]) -> None:
+    hub = Hub(datasets={REPO: Repository({"agnews.jsonl.gz": ROWS})})
+    with serving(hub), environment(HF_ENDPOINT=hub.address):
+        remotes = remote_files(AGNEWS, AGNEWS.variants[0], settings)
+    # The connection that is open would go on after its server.
+    close_session()
+    with environment(HF_ENDPOINT=hub.address):
+        for _ in range(2):
+            with pytest.raises(Unreachable, match="agnews.jsonl.gz: 127.0.0.1:.* cannot be reached .Connection refus"):
+                fetch_all(remotes, settings)
+    assert [line.partition("; ")[2].partition(" in ")[0] for line in said] == [f"attempt {n} of 6" for n in range(2, 7)]
+
+
+def test_the_dead_host_is_the_one_that_a_place_leads_to(hub: Hub, settings: Settings, said: list[str]) -> None:
+    host = nobody()
+    hub.cdn = f"http://{host}"
+    hub.datasets[REPO].large |= {"agnews.jsonl.gz", "agnews.jsonl.gz2"}
+    second = source(variant("pairs", f"hub:{REPO}", File("x/agnews.jsonl.gz2", "agnews.jsonl.gz2")))
+    for of in (AGNEWS, second):
+        with pytest.raises(Unreachable, match=f": {host} cannot be reached"):
+            fetch(of, settings)
+    assert len(said) == 2 and len([path for path in hub.paths() if path.endswith("gz2")]) == 1
+    hub.cdn = ""
+    hub.datasets[REPO].large.clear()
+    assert fetch(AGNEWS, settings) == [ROWS]
 
 
 def test_beginnings_grow_in_fixed_steps_and_keep_what_is_here(hub: Hub, settings: Settings) -> None:

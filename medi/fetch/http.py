@@ -1,43 +1,27 @@
-"""Bytes over HTTP: a URL becomes a file, with bodies that are resumed and retries that are bounded and seen.
+"""Bytes over HTTP: a URL becomes a file, with bodies that are resumed.
 
 The session is huggingface_hub's. Its own downloads throw a partial file away when they fail, so bodies are read here.
 """
 
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medi.errors import MediError
+from medi.fetch import hosts
+from medi.fetch.local import writing
+from medi.fetch.patience import Failed, check_status, patiently
 from medi.fetch.settings import Settings
 
 if TYPE_CHECKING:
-    from httpx2 import Response
+    from httpx2 import Response, Timeout
 
-T = TypeVar("T")
 MIRROR = "MEDI_MIRROR"
-_RETRIED_STATUS = (408, 425, 429, 500, 502, 503, 504)
-_ABSENT_STATUS = (401, 403, 404, 410)
-# A connection that brought this much was worth having: failures are counted anew after it.
-_WORTHWHILE_BYTES = 8 << 20
-
-
-class NotThere(MediError):
-    """A place says that it does not have a file, or not for us; another place may."""
-
-
-class _Failed(Exception):
-    """One attempt failed for a reason that may pass; carries the reason and how long the server asks to wait."""
-
-    def __init__(self, reason: str, wait_seconds: float | None = None) -> None:
-        super().__init__(reason)
-        self.wait_seconds = wait_seconds
+# A host has several addresses, each of which is tried so long.
+_CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -62,85 +46,11 @@ def plain(url: str) -> str:
     return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
-def patiently(what: str, call: Callable[[], T], settings: Settings, done: Callable[[], int] = lambda: 0) -> T:
-    """Return call(), called again after failures that may pass, at most `settings.attempts` times in a row.
+def timeout(settings: Settings) -> "Timeout":
+    """Return how long a request may take: little to find the host, `settings.timeout_seconds` for each answer."""
+    from httpx2 import Timeout
 
-    `done` gives the bytes at hand; where they grew well, the count begins anew. Raises NotThere where the place does
-    not have it, MediError where it failed too often.
-    """
-    failures, mark = 0, done()
-    while True:
-        try:
-            with _failures_named(what):
-                return call()
-        except _Failed as failed:
-            grown = done() - mark >= _WORTHWHILE_BYTES
-            failures, mark = (1, done()) if grown else (failures + 1, mark)
-            if failures >= settings.attempts:
-                raise MediError(
-                    f"{what}: {failed} (attempt {failures} of {settings.attempts}); "
-                    "run the same command again later, what has arrived is kept"
-                ) from failed
-            wait = failed.wait_seconds
-            if wait is None:
-                wait = settings.backoff_seconds * 2 ** (failures - 1)
-            wait = min(wait, settings.longest_wait_seconds)
-            settings.say(f"{what}: {failed}; attempt {failures + 1} of {settings.attempts} in {wait:g} s")
-            time.sleep(wait)
-
-
-@contextmanager
-def _failures_named(what: str) -> Iterator[None]:
-    """Turn what the client raises into _Failed, NotThere or MediError; no message carries a header or a query."""
-    import httpx2
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    try:
-        yield
-    except OfflineModeIsEnabled as error:
-        raise MediError(f"{what}: HF_HUB_OFFLINE forbids the network; unset it, or use --offline") from error
-    except HfHubHTTPError as error:
-        if error.response is None:
-            raise _Failed("no answer") from error
-        _check_status(what, error.response)
-        raise MediError(f"{what}: the answer {error.response.status_code} has an unknown form") from error
-    except httpx2.TimeoutException as error:
-        raise _Failed("no answer in time") from error
-    except httpx2.ConnectError as error:
-        raise _Failed("no connection") from error
-    except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-        raise _Failed("the connection was cut") from error
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise MediError(f"{what}: {type(error).__name__}; check the address and the proxy settings") from error
-    except OSError as error:
-        raise MediError(f"{what}: {error.strerror or error}; make room, or choose another --workspace") from error
-
-
-def _check_status(what: str, response: "Response") -> None:
-    """Raise for an answer that is not the file: NotThere, _Failed where it may pass, else MediError."""
-    status = response.status_code
-    if status in _RETRIED_STATUS:
-        raise _Failed(f"answer {status}", _asked_wait_seconds(response))
-    if status in (401, 403):
-        raise NotThere(f"{what}: answer {status}, it is not there or not public; accept its terms and set HF_TOKEN")
-    if status in _ABSENT_STATUS:
-        raise NotThere(f"{what}: answer {status}, it is not there; choose another --variant or fetch it for --raw")
-    if status >= 400:
-        raise MediError(f"{what}: answer {status}; open the address in a browser to see what it wants")
-
-
-def _asked_wait_seconds(response: "Response") -> float | None:
-    """Return how long the server asks to wait: Retry-After as seconds or a date, or the Hub's RateLimit; else None."""
-    asked = response.headers.get("Retry-After", "").strip()
-    if asked.isdigit():
-        return float(asked)
-    if asked:
-        try:
-            return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
-        except ValueError:
-            return None
-    window = re.search(r"\bt\s*=\s*(\d+)", response.headers.get("RateLimit", ""))
-    return float(window[1]) if window else None
+    return Timeout(settings.timeout_seconds, connect=min(settings.timeout_seconds, _CONNECT_SECONDS))
 
 
 def head(what: str, url: str, settings: Settings) -> Head:
@@ -149,15 +59,23 @@ def head(what: str, url: str, settings: Settings) -> Head:
 
     def ask() -> Head:
         headers = {"Accept-Encoding": "identity"}
-        answer = get_session().head(url, headers=headers, timeout=settings.timeout_seconds)
+        answer = get_session().head(url, headers=headers, timeout=timeout(settings))
         if answer.status_code in (405, 501):
             return Head(None, "")
-        _check_status(what, answer)
+        check_status(what, answer)
         size = answer.headers.get("Content-Length", "")
         tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         return Head(int(size) if size.isdigit() else None, tag)
 
-    return patiently(what, ask, settings)
+    return patiently(what, url, ask, settings)
+
+
+def reach(what: str, url: str, settings: Settings) -> None:
+    """Pass where the host of a URL answers, whatever it says; one that has answered is not asked. Raises MediError."""
+    from huggingface_hub import get_session
+
+    if not hosts.has_answered(hosts.host_of(url)):
+        patiently(what, url, lambda: get_session().head(url, timeout=timeout(settings)), settings)
 
 
 @dataclass(frozen=True)
@@ -189,10 +107,11 @@ def read_body(body: Body, part: Path, upto_bytes: int | None, settings: Settings
         total = _read_once(body, part, upto_bytes, settings) or total
         goal = _lesser(upto_bytes, total)
         if goal is not None and part.stat().st_size < goal:
-            raise _Failed(f"the body ended after {part.stat().st_size} of {goal} bytes")
+            raise Failed(f"the body ended after {part.stat().st_size} of {goal} bytes")
         return total
 
-    return patiently(body.what, attempt, settings, lambda: part.stat().st_size)
+    with writing(part):
+        return patiently(body.what, body.url, attempt, settings, lambda: part.stat().st_size)
 
 
 def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Settings) -> int | None:
@@ -204,15 +123,15 @@ def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Setting
     headers = body.headers | {"Accept-Encoding": "identity"}
     if here or last:
         headers["Range"] = f"bytes={here}-{last}"
-    with get_session().stream("GET", body.url, headers=headers, timeout=settings.timeout_seconds) as answer:
+    with get_session().stream("GET", body.url, headers=headers, timeout=timeout(settings)) as answer:
         if answer.status_code == 416:
             os.truncate(part, 0)
-            raise _Failed(f"the server has no byte {here}; starting anew")
-        _check_status(body.what, answer)
+            raise Failed(f"the server has no byte {here}; starting anew")
+        check_status(body.what, answer)
         start, total = _span(answer)
         if start not in (0, here) or (body.size_bytes is not None and total not in (None, body.size_bytes)):
             os.truncate(part, 0)
-            raise _Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
+            raise Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
         room = None if upto_bytes is None else upto_bytes - here
         # The first call says what was here before, so that nobody takes it for fast.
         settings.progress(body.what, here, _lesser(upto_bytes, total))

@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 
 from medi.errors import MediError
-from medi.fetch.http import patiently
+from medi.fetch.http import timeout
+from medi.fetch.patience import patiently
 from medi.fetch.settings import Settings
 
 
@@ -38,12 +39,12 @@ def list_repository(repo: str, kind: str, revision: str, settings: Settings) -> 
 
     def ask() -> tuple[str, list[Listed]]:
         # One request with a time limit; list_repo_tree would page, wait without limit and retry unseen.
-        info = describe(repo, revision=revision, files_metadata=True, timeout=settings.timeout_seconds)
+        info = describe(repo, revision=revision, files_metadata=True, timeout=timeout(settings))  # type: ignore[arg-type]
         files = sorted(info.siblings or [], key=lambda file: file.rfilename)
         return info.sha or "", [Listed(f.rfilename, f.size, f.lfs.sha256 if f.lfs else "") for f in files]
 
     try:
-        return patiently(what, ask, settings)
+        return patiently(what, endpoint(), ask, settings)
     except (ValueError, KeyError) as error:
         raise MediError(f"{what}: this is no answer of a Hub; check HF_ENDPOINT and the proxy") from error
 

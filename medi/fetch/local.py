@@ -73,17 +73,32 @@ def _remembered(memo: Path, seen: dict[str, object]) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a small file so that a reader sees the old bytes or the new ones, also after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a small file so that a reader sees the old bytes or the new ones, also after a power cut.
+
+    Raises MediError where it cannot be written.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Let a failure of the block to write say which file it was. Raises MediError."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        raise MediError(
+            f"{path} cannot be written: {error.strerror or error}; make room, or choose another --workspace"
+        ) from error
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
 from medi.errors import MediError, UsageError
-from medi.fetch.http import NotThere, address, head, plain
+from medi.fetch.http import address, head, plain
 from medi.fetch.hub import Listed, file_address, file_headers, list_repository
 from medi.fetch.lock import Entry, Place, read_lock
+from medi.fetch.patience import NotThere
 from medi.fetch.settings import Settings
 from medi.source import File, Source, Variant
 
@@ -92,7 +93,7 @@ def _resolve(source: Source, variant: Variant, files: Iterable[File], settings: 
     if all(remotes is not None for remotes in known):
         return [remote for remotes in known for remote in remotes or []]
     if settings.offline:
-        paths = ", ".join(_remote_path(file) for file in files)
+        paths = ", ".join(remote_path(file) for file in files)
         raise NotThere(
             f"{source.name}: offline, and {paths} of {variant.place} is not in {settings.hub}; "
             f"run once without --offline: medi build --sources {source.name}"
@@ -102,7 +103,7 @@ def _resolve(source: Source, variant: Variant, files: Iterable[File], settings: 
     return [ask(_plain_remote(variant, file), settings) for file in files]
 
 
-def _remote_path(file: File) -> str:
+def remote_path(file: File) -> str:
     """Return the path of a file in its place; one that is not declared is named as in the raw folder."""
     return file.remote or PurePosixPath(file.pattern).name
 
@@ -120,7 +121,7 @@ def _known(variant: Variant, file: File, lock: dict[str, Place]) -> list[Remote]
         return [from_entry(remote, entry)] if entry else None
     key = hub_key(variant.place, variant.revision)
     place = lock.get(key, Place())
-    paths = place.listed.get(_remote_path(file))
+    paths = place.listed.get(remote_path(file))
     if not paths or any(path not in place.files for path in paths):
         return None
     return [from_entry(Remote(key, path, raw_name(file, path)), place.files[path]) for path in paths]
@@ -137,7 +138,7 @@ def _hub_remotes(variant: Variant, files: Iterable[File], lock: dict[str, Place]
     commit, listed = list_pinned(key, lock.get(key, Place()).commit, settings)
     remotes: list[Remote] = []
     for file in files:
-        pattern = _remote_path(file)
+        pattern = remote_path(file)
         found = [entry for entry in listed if _matches(entry.path, pattern)]
         if not found:
             raise NotThere(f"{variant.place} has no file {pattern} at {commit}; choose another --variant")
@@ -199,7 +200,7 @@ def headers_of(remote: Remote) -> dict[str, str]:
 
 def _plain_remote(variant: Variant, file: File) -> Remote:
     """Return the Remote of a file at a plain address, which its place begins or the file names whole."""
-    path = _remote_path(file)
+    path = remote_path(file)
     whole = path if path.startswith(("http://", "https://")) else f"{variant.place.rstrip('/')}/{path}"
     parts = urlsplit(whole)
     if parts.username or parts.password or parts.query:
@@ -214,7 +215,7 @@ def _plain_remote(variant: Variant, file: File) -> Remote:
 
 def raw_name(file: File, path: str) -> str:
     """Return a remote file's name in a raw folder: the pattern, with what the place's globs stand for in its own."""
-    ours, theirs = _before_globs(file.pattern), _before_globs(_remote_path(file))
+    ours, theirs = _before_globs(file.pattern), _before_globs(remote_path(file))
     if ours == PurePosixPath(file.pattern).parts:
         return file.pattern
     parts = PurePosixPath(path).parts

@@ -3,11 +3,13 @@
 Digests are not taken here: looking for files must not read them.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from medi.errors import UsageError
+from medi.errors import MediError, UsageError
 from medi.fetch.local import LocalFile, digest_file
 from medi.fetch.settings import silent
 from medi.source import File, Source, Variant
@@ -33,10 +35,13 @@ class Found:
 def find_raw(raw_dir: Path, source: Source, variant_name: str | None = None) -> Found | None:
     """Return the first variant (or the named one) with a file in the raw folder, its digests not yet taken, else None.
 
-    Raises UsageError where the folder is not there or the source has no such variant.
+    Raises UsageError where the folder is not there or the source has no such variant, MediError where what may hold
+    its files cannot be looked at.
     """
     if not raw_dir.is_dir():
         raise UsageError(f"the raw folder {raw_dir} is not {'a folder' if raw_dir.exists() else 'there'}; check --raw")
+    if not os.access(raw_dir, os.R_OK | os.X_OK):
+        raise UsageError(f"the raw folder {raw_dir} cannot be read; check its permissions")
     for variant in named_variants(source, variant_name):
         files, twice = _present(raw_dir, variant.files)
         if files:
@@ -88,14 +93,27 @@ def _matched(raw_dir: Path, pattern: str) -> list[LocalFile]:
     parts = PurePosixPath(pattern).parts
     if pattern.startswith("/") or ".." in parts:
         raise UsageError(f"the pattern {pattern} leads out of the raw folder; write it relative to {raw_dir}")
-    # A folder in a file's place is given on, so that the reader can say so; a glob passes it over.
-    is_glob = bool(set(pattern) & _GLOB)
-    paths = raw_dir.glob(pattern) if is_glob else [raw_dir.joinpath(*parts)]
-    kept = [path for path in paths if (_is_data(path) if is_glob else path.exists())]
-    return [
-        LocalFile(path, path.relative_to(raw_dir).as_posix(), path.stat().st_size, "")
-        for path in sorted(kept, key=lambda path: path.relative_to(raw_dir).as_posix())
-    ]
+    try:
+        return [
+            LocalFile(path, path.relative_to(raw_dir).as_posix(), path.stat().st_size, "")
+            for path in sorted(_paths(raw_dir, pattern), key=lambda path: path.relative_to(raw_dir).as_posix())
+        ]
+    except OSError as error:
+        raise MediError(f"{error.filename} cannot be read: {error.strerror}; check its permissions") from error
+
+
+def _paths(raw_dir: Path, pattern: str) -> list[Path]:
+    """Return the paths that a pattern stands for. Raises OSError where a folder of it cannot be looked into."""
+    parts = PurePosixPath(pattern).parts
+    if not set(pattern) & _GLOB:
+        # A folder in a file's place is given on, so that the reader can say so; a glob passes it over.
+        path = raw_dir.joinpath(*parts)
+        return [path] if path.exists() else []
+    folder = raw_dir.joinpath(*takewhile(lambda part: not set(part) & _GLOB, parts))
+    if folder.is_dir():
+        # A glob would pass over a folder that it may not look into.
+        os.scandir(folder).close()
+    return [path for path in raw_dir.glob(pattern) if _is_data(path)]
 
 
 def _is_data(path: Path) -> bool:

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from medi.errors import MediError
 from medi.fetch.download import arrive, note_all
+from medi.fetch.hosts import Unreachable
+from medi.fetch.http import address, reach
 from medi.fetch.local import LocalFile
 from medi.fetch.places import Remote
 from medi.fetch.settings import Settings
@@ -17,8 +19,9 @@ SUPER_NI = f"https://raw.githubusercontent.com/allenai/natural-instructions/{SUP
 
 
 def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI) -> list[LocalFile]:
-    """Return the files of the named tasks, sorted by name. Raises NotThere where one is absent, MediError else.
+    """Return the files of the named tasks, sorted by name.
 
+    Raises NotThere where one is absent, Unreachable where the place cannot be asked, MediError where it fails.
     What had arrived before a failure is kept and noted.
     """
     commit = place.rstrip("/").rpartition("/")[2]
@@ -37,9 +40,24 @@ def fetch_tasks(names: Iterable[str], settings: Settings, place: str = SUPER_NI)
             finally:
                 # After a failure nobody waits for the files that have not been begun.
                 pool.shutdown(wait=True, cancel_futures=True)
+    except Unreachable as error:
+        raise _by_hand(place, error.why) from error
     finally:
         note_all(arrivals, settings)
     return sorted((arrival.local for arrival in arrivals), key=lambda file: file.name)
+
+
+def reach_tasks(settings: Settings, place: str = SUPER_NI) -> None:
+    """Pass where the place of the tasks answers. Raises Unreachable where it does not, MediError where it fails."""
+    try:
+        reach(place, address(place), settings)
+    except Unreachable as error:
+        raise _by_hand(place, error.why) from error
+
+
+def _by_hand(place: str, why: str) -> Unreachable:
+    """Return the error for tasks whose place cannot be asked: the same for all of them."""
+    return Unreachable(f"super_ni: tasks of {place}", why, "put them into DIR/super_ni/tasks and give --raw DIR")
 
 
 def _refuse_missing(paths: list[str], settings: Settings) -> None:
