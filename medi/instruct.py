@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from medi.errors import MediError, UsageError
-from medi.schema import EXAMPLES, Counts, fold
+from medi.schema import EXAMPLES, Counts, fold, is_visible
 
 LEVELS = ("none", "tag", "simple", "detailed")
 PARAPHRASES = ("01", "02", "03", "04", "05")
@@ -45,10 +45,14 @@ class Sides(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """A source cut into tasks: each row's cluster number, int [n], and each cluster's domain word."""
+    """A source cut into tasks: each row's cluster number, int [n], each cluster's domain word, and the evidence for it.
+
+    The evidence goes into the facts as it is; there may be none.
+    """
 
     of_row: np.ndarray
     words: Sequence[str]
+    evidence: Sequence[dict[str, object]] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,8 @@ def instruct(pairs: pa.Table, unit: UnitInstructions, clusters: Clusters | None 
     """Return the pairs as EXAMPLES, sorted by task and id, and the counts; no row is dropped.
 
     With clusters, row i belongs to task `<source>/NN`, whose domain slot is the cluster's word; ids stay.
-    `facts.slots` has the slots of each side, `facts.slots_of_task` the same for each cluster.
+    `facts.slots` has the slots of each side; for clusters, `facts.slots_of_task` has the same for each task, and
+    `facts.domain_of_task` what speaks for its word.
     """
     facts: dict[str, object] = {"slots": _slots_json(unit.sides)}
     if clusters is None:
@@ -118,6 +123,8 @@ def instruct(pairs: pa.Table, unit: UnitInstructions, clusters: Clusters | None 
         names = [f"{unit.source}/{number:02d}" for number in range(len(sides))]
         tasks = pa.array(names, pa.string()).take(pa.array(of_row))
         facts["slots_of_task"] = {name: _slots_json(side) for name, side in zip(names, sides, strict=True)}
+        if clusters.evidence:
+            facts["domain_of_task"] = dict(zip(names, clusters.evidence, strict=True))
     columns: dict[str, pa.Array | pa.ChunkedArray] = {name: pairs[name] for name in pairs.column_names}
     columns["task"] = tasks
     columns["source"] = pa.repeat(unit.source, len(pairs))
@@ -167,6 +174,8 @@ def load_instructions(
         )
     if not all(_CLUSTER.fullmatch(number) for number in domains):
         raise UsageError(f'msmarco_domains.toml has {", ".join(domains)}: write cluster numbers as two digits, as "00"')
+    if bad := [number for number, word in domains.items() if not (isinstance(word, str) and is_visible(word))]:
+        raise UsageError(f"msmarco_domains.toml has no word for {', '.join(bad)}: write one, or take the line out")
     sources = _sides(_read(root, "embedding.toml"), "embedding.toml")
     slots = _sides({"slots": super_ni["slots"]}, "super_ni.toml")["slots"]
     words = wording.get("words", {})

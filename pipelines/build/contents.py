@@ -156,9 +156,10 @@ def _task_entries(context: Context, done: Finished) -> list[TaskEntry]:
     tasks = Counter(context.store.open(done.chain.instructed)["task"].to_pylist())
     # Which rows a cluster would have had of those that were dropped, nobody knows.
     evidence = {**_evidence(done), "cluster_of": {name: entry.get(name) for name in _COUNTED}}
+    domains = facts.get("domain_of_task", {})
     parts = {name: {"task": name, "planned": n, "got": n, "drawn": n, "dropped": {}} for name, n in tasks.items()}
     return [
-        {**entry, **parts[name], "slots": of_task[name], "evidence": evidence}  # type: ignore[typeddict-item]
+        {**entry, **parts[name], "slots": of_task[name], "evidence": {**evidence, "domain": domains.get(name)}}  # type: ignore[typeddict-item]
         for name in sorted(parts)
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from medi import mine
-from medi.domains import centres, cluster_queries, nearest_words
+from medi.domains import Queries, Vocabulary, find_domains
 from medi.embed import chunks, embed, tokens
 from medi.instruct import Clusters, UnitInstructions, instruct
 from medi.sample import sample
@@ -186,16 +186,19 @@ CLUSTERED = "msmarco"
 
 
 def _clusters(context: Context, pairs: pa.Table) -> Clusters:
-    """Return the cluster of each row and the domain word of each cluster: the override, else the nearest word."""
+    """Return the cluster of each row, and the domain word of each cluster with what speaks for it."""
     words = list(context.instructions.vocabulary)
     lengths = dict.fromkeys(words, 1)
     reporter().expect("embed", len(missing_texts(context, lengths)))
     encode_texts(context, lengths)
-    vectors = context.vectors.gather(id_numbers([text_id(text) for text in pairs["query"].to_pylist()]))
-    of_row = cluster_queries(vectors, context.settings.seed)
-    word_vectors = context.vectors.gather(id_numbers([text_id(word) for word in words]))
-    fixed = context.instructions.msmarco_domains
-    return Clusters(of_row, nearest_words(centres(vectors, of_row), word_vectors, words, fixed))
+    texts = pairs["query"].to_pylist()
+    vectors, word_vectors = (context.vectors.gather(id_numbers([text_id(t) for t in part])) for part in (texts, words))
+    vocabulary = Vocabulary(words, word_vectors, context.instructions.msmarco_domains)
+    of_row, domains = find_domains(Queries(pairs["id"].to_pylist(), texts, vectors), vocabulary, context.settings.seed)
+    if absent := [number for number in vocabulary.fixed if int(number) >= len(domains)]:
+        said = f"names {', '.join(absent)}, but the last cluster is {len(domains) - 1:02d}: these words are not used"
+        reporter().say(f"msmarco_domains.toml {said}")
+    return Clusters(of_row, [domain.word for domain in domains], [domain._asdict() for domain in domains])
 
 
 def instructions_of(context: Context, unit: Unit, rows: Record) -> UnitInstructions:

@@ -17,6 +17,7 @@ from typer.main import get_command
 from medi import __version__
 from medi.errors import MediError, UsageError
 from pipelines.cli.build import build
+from pipelines.cli.domains import domains
 from pipelines.cli.inspect import inspect
 from pipelines.cli.sources import sources
 from pipelines.cli.verify import verify
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, sources, inspect, verify):
+for command in (build, sources, domains, inspect, verify):
     app.command()(command)
 
 
