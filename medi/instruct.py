@@ -176,6 +176,9 @@ def load_instructions(
         raise UsageError(f'msmarco_domains.toml has {", ".join(domains)}: write cluster numbers as two digits, as "00"')
     if bad := [number for number, word in domains.items() if not (isinstance(word, str) and is_visible(word))]:
         raise UsageError(f"msmarco_domains.toml has no word for {', '.join(bad)}: write one, or take the line out")
+    vocabulary = tuple(dict.fromkeys(word for part in _read(root, "vocabulary.toml").values() for word in part))
+    if not vocabulary:
+        raise UsageError(f"{root}/vocabulary.toml has no word: write some, a domain is chosen among them")
     sources = _sides(_read(root, "embedding.toml"), "embedding.toml")
     slots = _sides({"slots": super_ni["slots"]}, "super_ni.toml")["slots"]
     words = wording.get("words", {})
@@ -185,7 +188,7 @@ def load_instructions(
         super_ni=_reworded(slots, words),
         super_ni_tasks=super_ni["tasks"],
         msmarco_domains=domains,
-        vocabulary=tuple(word for part in _read(root, "vocabulary.toml").values() for word in part),
+        vocabulary=vocabulary,
     )
 
 

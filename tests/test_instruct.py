@@ -236,6 +236,7 @@ def test_evaluation_sets_have_the_papers_strings() -> None:
         ("embedding.toml", '[NQ]\nquery = { text_type = "fact" }\n', "NQ has query: write"),
         ("embedding.toml", '[NQ]\nboth = { text = "fact" }\n', "NQ has the slots text: text_type is needed"),
         ("msmarco_domains.toml", '[domains]\n0 = "law"\n', "two digits"),
+        ("vocabulary.toml", "table_4 = []\n", "has no word"),
         ("msmarco_domains.toml", '[domains]\n00 = "law"\n07 = " "\n08 = 5\n', "no word for 07, 08: write one"),
     ],
 )
