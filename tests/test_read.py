@@ -2,9 +2,10 @@
 
 import gzip
 import json
-import os
 import random
 import re
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from medi.read import raw_batches, read_whole, wanted_pages
 from medi.read.blocks import BLOCK_BYTES
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.source import Bad, Mend, RawBatch
+from tests.builds import REPO
+from tests.unprivileged import as_a_person
 
 LINES = b"".join(b'["q%d","p%d"]\n' % (i, i) for i in range(2_000))
 GZ = gzip.compress(LINES, mtime=0)
@@ -98,14 +101,22 @@ def test_beside_a_beginning_a_whole_file_keeps_its_last_line_and_its_fault(tmp_p
 
 def test_a_folder_and_an_absent_file_are_faults(tmp_path: Path) -> None:
     faults = [batch.fault for batch in raw_batches([(tmp_path, "a"), (tmp_path / "no", "b")])]
-    assert faults == ["cannot be read (Is a directory)", "cannot be read (No such file or directory)"]
+    assert faults == [
+        "cannot be read (Is a directory); put the file in its place",
+        "cannot be read (No such file or directory); fetch it again",
+    ]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_file_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(LINES)
     (tmp_path / "x").chmod(0)
-    assert [b.fault for b in raw_batches([(tmp_path / "x", "x")])] == ["cannot be read (Permission denied)"]
+    code = (
+        "import sys; from pathlib import Path; from medi.read import raw_batches\n"
+        "print(*(batch.fault for batch in raw_batches([(Path(sys.argv[1]), 'x')])))"
+    )
+    call = as_a_person([sys.executable, "-c", code, str(tmp_path / "x")])
+    said = subprocess.run(call, capture_output=True, text=True, check=True, cwd=REPO).stdout
+    assert said == "cannot be read (Permission denied); give yourself the right to read it\n"
 
 
 def test_lines_are_split_on_0x0a_only(tmp_path: Path) -> None:
@@ -188,7 +199,7 @@ def test_what_json_cannot_say_twice_stays_visible_in_an_element(tmp_path: Path) 
 )
 def test_a_damaged_array_gives_the_elements_before_the_damage(tmp_path: Path, content: bytes, fault: str) -> None:
     found = read(tmp_path / "x", content)
-    assert found.fault == fault
+    assert found.fault == f"{fault}; fetch it again"
     assert found.lines == [b'{"a":1}', b'{"b":2}'][: int(fault.split()[3])]
 
 
@@ -213,7 +224,7 @@ def test_parquet_rows_come_as_json(tmp_path: Path) -> None:
     assert (found.by_line, found.keys) == (False, [0, 1])
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "twice.parquet")
     twice = read(tmp_path / "x", (tmp_path / "twice.parquet").read_bytes())
-    assert (twice.lines, twice.fault) == ([], "a column stands twice among a, a")
+    assert (twice.lines, twice.fault) == ([], "a column stands twice among a, a; fetch it again")
     damaged = read(tmp_path / "x", b"PAR1" + b"x" * 100)
     assert damaged.fault.startswith("damaged Parquet after 0 rows") and not damaged.lines
 
@@ -223,7 +234,7 @@ def test_a_small_file_is_read_whole_or_said_to_be_damaged(tmp_path: Path) -> Non
     assert read_whole(tmp_path / "task.json") == b"{}"
     (tmp_path / "task.json").write_bytes(b"")
     damage = read_whole(tmp_path / "task.json")
-    assert isinstance(damage, Bad) and str(damage) == "the file is empty (0 bytes)"
+    assert isinstance(damage, Bad) and str(damage) == "the file is empty (0 bytes); fetch it again"
 
 
 def test_only_wanted_pages_are_given(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ A gz is unpacked as bare deflate, its header and trailer checked here: isal drop
 wrong, and says nothing of a cut, of bytes after the end, or of an empty file.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -15,11 +16,17 @@ from isal import igzip_lib, isal_zlib
 BLOCK_BYTES = 1 << 20
 _PACKED_BYTES = 1 << 18
 _GZ = b"\x1f\x8b"
+_AGAIN = "fetch it again"
+_READING = {errno.EACCES: "give yourself the right to read it", errno.EISDIR: "put the file in its place"}
 _EXTRA, _NAME, _COMMENT, _HEADER_CRC = 4, 8, 16, 2
 
 
 class Damage(Exception):
-    """A file is not what it should be; the message says how, in plain words."""
+    """A file is not what it should be; the message says how, in plain words, and the one thing that helps."""
+
+    def __init__(self, what: str, advice: str = _AGAIN) -> None:
+        """Take what is wrong, and what to do."""
+        super().__init__(f"{what}; {advice}")
 
 
 def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
@@ -39,7 +46,7 @@ def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(BLOCK_BYTES), b"")
     except OSError as error:
-        raise Damage(f"cannot be read ({error.strerror or error})") from error
+        raise Damage(f"cannot be read ({error.strerror or error})", _READING.get(error.errno, _AGAIN)) from error
 
 
 def _refuse_stand_ins(head: bytes, size_bytes: int) -> None:
@@ -47,9 +54,9 @@ def _refuse_stand_ins(head: bytes, size_bytes: int) -> None:
     if not head:
         raise Damage("the file is empty (0 bytes)")
     if text.startswith(b"version https://git-lfs"):
-        raise Damage(f"a Git-LFS pointer in place of data ({size_bytes:,} bytes); fetch the file itself")
+        raise Damage(f"a Git-LFS pointer in place of data ({size_bytes:,} bytes)", "fetch the file itself")
     if text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
-        raise Damage(f"an HTML page in place of data ({size_bytes:,} bytes); fetch the file itself")
+        raise Damage(f"an HTML page in place of data ({size_bytes:,} bytes)", "fetch the file itself")
 
 
 class _Packed:
@@ -91,11 +98,9 @@ def _unpack(file: BinaryIO, size_bytes: int, prefix: bool) -> Iterator[bytes]:
                 yield block
     except EOFError:
         if not prefix:
-            raise Damage(
-                f"the gz is cut: it ends after {size_bytes:,} bytes ({given_bytes:,} unpacked); fetch it again"
-            ) from None
+            raise Damage(f"the gz is cut: it ends after {size_bytes:,} bytes ({given_bytes:,} unpacked)") from None
     except igzip_lib.IsalError as error:  # pyright: ignore[reportGeneralTypeIssues]
-        raise Damage(f"the gz is damaged after {given_bytes:,} unpacked bytes ({error}); fetch it again") from error
+        raise Damage(f"the gz is damaged after {given_bytes:,} unpacked bytes ({error})") from error
 
 
 def _skip_to_member(packed: _Packed, given_bytes: int) -> bool:
@@ -104,7 +109,7 @@ def _skip_to_member(packed: _Packed, given_bytes: int) -> bool:
         if rest := piece.lstrip(b"\0"):
             packed.give_back(rest)
             if not rest.startswith(_GZ[:1]) or (len(rest) > 1 and not rest.startswith(_GZ)):
-                raise Damage(f"bytes that are no gz follow after {given_bytes:,} unpacked bytes; fetch it again")
+                raise Damage(f"bytes that are no gz follow after {given_bytes:,} unpacked bytes")
             return True
     return False
 
@@ -137,4 +142,4 @@ def _member(packed: _Packed) -> Iterator[bytes]:
             yield block
     packed.give_back(unpacker.unused_data)
     if struct.unpack("<II", packed.exactly(8)) != (checksum, length_bytes & 0xFFFFFFFF):
-        raise Damage(f"the gz's checksum is wrong ({length_bytes:,} unpacked bytes); fetch it again")
+        raise Damage(f"the gz's checksum is wrong ({length_bytes:,} unpacked bytes)")
