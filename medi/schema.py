@@ -49,6 +49,37 @@ TOKENS = pa.schema(
     ]
 )
 
+# Of each row, in the order of ROWS: the rows it may be paired with, by number, nearest first; `known` says how many
+# known positives stood among the nearest and were left out.
+CANDIDATES = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("positives", pa.list_(pa.int32()), nullable=False),
+        pa.field("positive_scores", _SCORES, nullable=False),
+        pa.field("negatives", pa.list_(pa.int32()), nullable=False),
+        pa.field("negative_scores", _SCORES, nullable=False),
+        pa.field("known", pa.int32(), nullable=False),
+    ]
+)
+
+# Of each row, in the order of ROWS: a cross-encoder's scores of the first candidates, and the least of those of the
+# positives of its query.
+RESCORED = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("scores", _SCORES, nullable=False),
+        pa.field("lowest", pa.float32(), nullable=False),
+    ]
+)
+
+# Of each text the text_id that stands for all its near-duplicates.
+NEAR = pa.schema(
+    [
+        pa.field("text_id", pa.string(), nullable=False),
+        pa.field("near", pa.string(), nullable=False),
+    ]
+)
+
 PAIRS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),

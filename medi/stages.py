@@ -8,8 +8,11 @@ VERSIONS = {
     "ingest": 1,
     "tokens": 1,
     "embed": 1,
-    "mine": 1,
-    "audit": 1,
+    "candidates": 1,
+    "near": 1,
+    "rescore": 1,
+    "mine": 2,
+    "audit": 2,
     "sample": 1,
     "instruct": 1,
 }

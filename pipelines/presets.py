@@ -12,15 +12,21 @@ from pathlib import Path
 
 from medi.errors import UsageError
 from medi.fetch import MINILM
+from medi.profiles import PROFILES, Rules, check_rules
 
 SENTENCE_T5 = "sentence-transformers/sentence-t5-large"
 
 _CHOICES = {
-    "profile": ("paper",),
+    "profile": tuple(PROFILES),
     "take": ("hash", "first"),
     "dtype": ("float32", "bfloat16"),
     "runner": ("threads", "dask", "ray", "none"),
 }
+# Options that are fields of Rules by the same name.
+MINING = (
+    "negatives", "given_negatives", "strategy", "skip_top", "window", "min_score", "max_score", "absolute_margin", "relative_margin",
+    "sampling", "fill", "rescore",
+)  # fmt: skip
 _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20
 
@@ -34,12 +40,25 @@ def _usable_cores() -> int:
 class Settings:
     """Everything a build is asked for. Where, how fast and how loud (from `out` on) never changes what is built.
 
-    `raw` is None where files are downloaded; `sources` is empty for all; `max_bad_rows` is a number of rows (`12`) or a
-    share of a source's drawn lines (`0.5%`); `memory_bytes` is None for what the machine offers.
+    Mining options are None for what the profile says. `raw` is None where files are downloaded; `sources` is empty for
+    all; `max_bad_rows` is a number of rows (`12`) or a share of a source's drawn lines (`0.5%`); `memory_bytes` is None
+    for what the machine offers.
     """
 
     preset: str = "sample"
     profile: str = "paper"
+    negatives: int | None = None
+    given_negatives: int | None = None
+    strategy: str | None = None
+    skip_top: int | None = None
+    window: int | None = None
+    min_score: float | None = None
+    max_score: float | None = None
+    absolute_margin: float | None = None
+    relative_margin: float | None = None
+    sampling: str | None = None
+    fill: str | None = None
+    rescore: str | None = None
     raw: Path | None = None
     sources: tuple[str, ...] = ()
     super_ni_tasks: str = "all"
@@ -61,6 +80,18 @@ class Settings:
     offline: bool = False
     show_params: bool = False
     debug: bool = False
+
+    @property
+    def rules(self) -> Rules:
+        """Return how negatives are chosen: the profile, and what was asked for on top. A wanted number of negatives is
+        also that of given ones; `rescore` has no more than the name here, its files say the rest.
+        """
+        asked = {name: getattr(self, name) for name in MINING if getattr(self, name) is not None}
+        if self.negatives is not None:
+            asked = {"given_negatives": self.negatives} | asked
+        if self.rescore is not None:
+            asked["rescore"] = {"name": self.rescore}
+        return replace(PROFILES[self.profile], seed=self.seed, **asked)
 
 
 PRESETS = {
@@ -86,7 +117,7 @@ def resolve(preset: str = "sample", **given: object) -> Settings:
     if isinstance(given.get("memory_bytes"), str):
         given["memory_bytes"] = memory_bytes(str(given["memory_bytes"]))
     asked = {name: value for name, value in given.items() if value is not None}
-    if asked.keys() & {"raw", "encoder"}:
+    if asked.keys() & {"raw", "encoder", "rescore"}:
         # The bundled sample needs no network; files and encoders of a person's own may.
         asked = {"offline": False} | asked
     settings = _with_places(replace(PRESETS[preset], **asked))
@@ -133,8 +164,6 @@ def _plain(path: Path) -> Path:
 
 def _check_values(settings: Settings) -> None:
     """Raise UsageError for a value that no build can have."""
-    if settings.profile == "clean":
-        raise UsageError("--profile clean: this version builds the paper's profile only; leave the option out")
     for name, choices in _CHOICES.items():
         if getattr(settings, name) not in choices:
             raise UsageError(f"--{name} {getattr(settings, name)}: give one of {', '.join(choices)}")
@@ -148,7 +177,10 @@ def _check_values(settings: Settings) -> None:
         raise UsageError(f"--memory {settings.memory_bytes}: too little for a build; give at least 256M")
     if not settings.encoder.strip():
         raise UsageError("--encoder: empty; give a folder or a name on the Hub")
+    if settings.rescore is not None and not settings.rescore.strip():
+        raise UsageError("--rescore: empty; give a folder or a name on the Hub")
     _check_bad_rows(settings.max_bad_rows)
+    check_rules(settings.rules)
 
 
 def _check_bad_rows(text: str) -> None:

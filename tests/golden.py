@@ -6,6 +6,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from medi.embed import embed, tokens
 from medi.encoder import unit_length
 from medi.ingest import IngestParams, ingest, ingest_task
 from medi.instruct import Clusters, instruct, load_instructions
+from medi.mine.near import near_groups
+from medi.mine.rescoring import rescore
 from medi.sample import sample
 from medi.schema import Counts, digest_of, digest_table
 from medi.source import Page, RawBatch, Source, Variant
@@ -54,6 +57,8 @@ def digests() -> dict[str, dict[str, object]]:
         found["ingest"].extend(_digests((rows, counts)))
         for stage, result in _results(name, rows, counts):
             found[stage].extend(_digests(result))
+    nearly = near_groups(["a long text, twice" * 9, "another" * 9, "a long text, twice" * 9 + "."])
+    found["near"].append(digest_of(nearly.tolist()))
     vectors = unit_length(np.random.default_rng(0).integers(1, 9, (80, 4)).astype(np.float32))
     clusters = cluster_queries(np.repeat(np.eye(4, dtype=np.float32), 40, axis=0), 0)
     found["embed"].append(hashlib.sha256(vectors.tobytes()).hexdigest())
@@ -65,24 +70,56 @@ def _results(name: str, rows: pa.Table, counts: Counts) -> Iterator[tuple[str, t
     """Yield stage and result for the stages behind ingest."""
     kind = str(counts.facts.get("kind", "pair"))
     source = None if kind != "pair" else by_name(name)
-    rules = source and mine.PairRules(source.symmetric, source.clusters)
-    known = mine.texts_to_tokenize(rows, kind, rules)
+    given = source and mine.PairRules(source.symmetric, source.clusters)
+    known = mine.texts_to_tokenize(rows, kind, given)
     token_table, token_counts = tokens(known, tokenize, 64)
     yield "tokens", (token_table, token_counts)
-    encoded = mine.texts_to_encode(rows, kind, rules, token_table)
+    encoded = mine.texts_to_encode(rows, kind, given, token_table)
     vectors = embed(encoded, tokenize, ExactEncoder(), "float32")
     yield "embed", (pa.table({"bytes": [hashlib.sha256(vectors.tobytes()).hexdigest()]}), Counts())
     texts = mine.Texts.of(known, token_table, encoded, vectors)
-    task = mine.mine_label_task if kind == "label" else mine.mine_text_task
-    mined = mine.mine_pairs(rows, texts, rules) if rules else task(rows, texts)
-    yield "mine", mined
-    yield "audit", (mine.audit(name, rows, mined[0]), Counts())
+    if given:
+        yield "candidates", mine.pair_candidates(rows, texts, given, "s_neg", mine.Search())
+        candidates = mine.pair_candidates(rows, texts, given, "passage", mine.Search())
+    else:
+        task = mine.label_candidates if kind == "label" else mine.text_candidates
+        candidates = task(rows, texts, mine.Search())
+    yield "candidates", candidates
+    for rules in (_MANY, mine.PROFILES["paper"]):
+        rescored = rescore(kind, rows, texts, candidates[0], (rules, given), _score)
+        yield "rescore", rescored
+        hints = mine.Hints(_near(texts), rescored[0]) if rules.rescore else mine.Hints()
+        if given:
+            mined = mine.mine_pairs(rows, texts, candidates[0], given, rules, hints)
+        else:
+            mined = mine.mine_task(kind, rows, texts, candidates[0], rules, hints)
+        yield "mine", mined
+        yield "audit", (mine.audit(name, rows, mined[0], texts), Counts())
     sampled = sample(mined[0], 9)
     yield "sample", sampled
     words = load_instructions()
-    unit = words.for_source(name, "CC0") if rules else words.for_task(name, str(counts.facts["definition"]), "CC0")
+    unit = words.for_source(name, "CC0") if given else words.for_task(name, str(counts.facts["definition"]), "CC0")
     clusters = Clusters(np.arange(len(sampled[0])) % 2, ["sport", "food"]) if name == "msmarco" else None
     yield "instruct", instruct(sampled[0], unit, clusters)
+
+
+# Every choice away from its default.
+_MANY = replace(
+    mine.PROFILES["clean"], negatives=3, given_negatives=2, skip_top=1, window=20, min_score=-0.9, max_score=0.9,
+    absolute_margin=0.1, sampling="random", fill="random", rescore={"name": "toy"}, seed=3,
+)  # fmt: skip
+
+
+def _score(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    """Return float32 [n], by a hash of each pair."""
+    bits = [hashlib.sha256("\n".join(pair).encode()).digest()[0] for pair in pairs]
+    return (np.array(bits, dtype=np.float32) - 128) / 128
+
+
+def _near(texts: mine.Texts) -> np.ndarray:
+    """Return groups of near-duplicates: texts that begin alike."""
+    first = {}
+    return np.array([first.setdefault(text[:9], number) for number, text in enumerate(texts.number_of)])
 
 
 def _digests(result: tuple[pa.Table, Counts]) -> list[str]:

@@ -5,9 +5,10 @@ import pyarrow as pa
 import xxhash
 
 from medi import mine
-from medi.schema import ROWS, TOKENS, row_id, table_of, text_id
+from medi.schema import ROWS, TOKENS, Counts, row_id, table_of, text_id
 
 RULES = mine.PairRules(symmetric=False, clusters=False)
+PAPER = mine.PROFILES["paper"]
 Vectors = dict[str, tuple[float, ...]]
 
 
@@ -36,6 +37,30 @@ def texts_of(rows: pa.Table, vectors: Vectors, kind: str = "pair", rules: mine.P
     matrix = np.array([vectors[t] for t in encoded], dtype=np.float64)
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     return mine.Texts.of(known, tokens_of(known), encoded, matrix.astype(np.float32))
+
+
+def mined_pairs(
+    rows: pa.Table,
+    vectors: Vectors,
+    given: mine.PairRules = RULES,
+    rules: mine.Rules = PAPER,
+    hints: mine.Hints | None = None,
+) -> tuple[pa.Table, Counts]:
+    """Return PAIRS and counts of an embedding set: candidates first, then the choice among them."""
+    texts = texts_of(rows, vectors, rules=given)
+    candidates, _ = mine.pair_candidates(rows, texts, given, rules.strategy, mine.Search())
+    pairs, counts = mine.mine_pairs(rows, texts, candidates, given, rules, hints or mine.Hints())
+    return pairs, counts.check("mine")
+
+
+def mined_task(
+    kind: str, rows: pa.Table, vectors: Vectors, rules: mine.Rules = PAPER, hints: mine.Hints | None = None
+) -> tuple[pa.Table, Counts]:
+    """Return PAIRS and counts of a Super-NI task."""
+    texts = texts_of(rows, vectors, kind)
+    candidates = (mine.label_candidates if kind == "label" else mine.text_candidates)(rows, texts, mine.Search())[0]
+    pairs, counts = mine.mine_task(kind, rows, texts, candidates, rules, hints or mine.Hints())
+    return pairs, counts.check("mine")
 
 
 def random_vectors(texts: list[str], dimension: int = 16) -> Vectors:

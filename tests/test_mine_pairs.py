@@ -4,15 +4,14 @@ import pyarrow as pa
 import pytest
 
 from medi import mine
-from tests.mining import RULES, random_vectors, rows_of, texts_of, tokens_of
+from tests.mining import RULES, mined_pairs, random_vectors, rows_of, texts_of, tokens_of
 
 
 def negatives_of(
     rows: pa.Table, vectors: dict[str, tuple[float, ...]], rules: mine.PairRules = RULES
 ) -> dict[str, list[str]]:
     """Return the negatives by (query>positive)."""
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, vectors, rules=rules), rules)
-    counts.check("mine")
+    pairs, _ = mined_pairs(rows, vectors, rules)
     return {f"{row['query']}>{row['positive']}": row["negatives"] for row in pairs.to_pylist()}
 
 
@@ -48,10 +47,10 @@ def test_given_negatives_pass_by_fold_and_by_the_encoder() -> None:
     ]
     rows = rows_of({"query": "Which city?", "positive": positive, "negatives": given})
     vectors = random_vectors(["Which city?", *given])
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, vectors), RULES)
+    pairs, counts = mined_pairs(rows, vectors)
     assert pairs["negatives"].to_pylist() == [["Port Sel."]]
     assert pairs["negative_origins"].to_pylist() == [["given"]]
-    assert counts.facts["given_known_positive"] == 4 and counts.facts["given_repeated"] == 1
+    assert counts.facts["given"] == {"listed": 6, "chosen": 1, "dropped": {"known_positive": 4, "repeated": 1}}
 
 
 def test_at_most_four_given_in_file_order_and_none_mined_beside_them() -> None:
@@ -92,14 +91,14 @@ def test_no_query_mines_itself_from_symmetric_pairs() -> None:
 def test_a_positive_that_is_the_query_to_the_encoder_is_dropped_and_counted() -> None:
     rows = rows_of({"query": "The film was great", "positive": "the film  was GREAT"}, {"query": "a", "positive": "b"})
     vectors = random_vectors(["The film was great", "the film  was GREAT", "a", "b"])
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, vectors), RULES)
+    pairs, counts = mined_pairs(rows, vectors)
     assert pairs["query"].to_pylist() == ["a"] and dict(counts.dropped) == {"identity_to_encoder": 1}
 
 
 def test_a_query_without_a_candidate_is_kept_and_counted_as_short() -> None:
     """C35."""
     rows = rows_of({"query": "only", "positive": "one"})
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, random_vectors(["only", "one"])), RULES)
+    pairs, counts = mined_pairs(rows, random_vectors(["only", "one"]))
     assert pairs["negatives"].to_pylist() == [[]] and pairs["negative_scores"].to_pylist() == [[]]
     assert (counts.facts["queries_short"], counts.facts["negatives_missing"]) == (1, 1)
 
@@ -115,8 +114,8 @@ def test_audit_lists_every_known_positive_by_folded_text_id() -> None:
     from medi.schema import text_id
 
     rows = rows_of({"query": "q  one", "positive": "p", "other_positives": ["o", "p "]})
-    pairs, _ = mine.mine_pairs(rows, texts_of(rows, random_vectors(["q  one", "p", "o", "p "])), RULES)
-    table = mine.audit("toy", rows, pairs)
+    pairs, _ = mined_pairs(rows, random_vectors(["q  one", "p", "o", "p "]))
+    table = mine.audit("toy", rows, pairs, texts_of(rows, random_vectors(["q  one", "p", "o", "p "])))
     expected = {(text_id("q one"), text_id("p")), (text_id("q one"), text_id("o"))}
     assert {(r["query"], r["positive"]) for r in table.to_pylist()} == expected and len(table) == 2
 
@@ -126,10 +125,10 @@ def test_a_good_given_negative_behind_any_number_of_known_positives_is_kept() ->
     positives = [f"p{i}" for i in range(9)]
     given = [*positives, "good"]
     rows = rows_of(*({"query": "q", "positive": p, "negatives": given} for p in positives))
-    pairs, counts = mine.mine_pairs(rows, texts_of(rows, random_vectors(["q", *given])), RULES)
+    pairs, counts = mined_pairs(rows, random_vectors(["q", *given]))
     assert pairs["negatives"].to_pylist() == [["good"]] * 9
     assert set(map(tuple, pairs["negative_origins"].to_pylist())) == {("given",)}
-    assert counts.facts["given_known_positive"] == 81
+    assert counts.facts["given"] == {"listed": 90, "chosen": 9, "dropped": {"known_positive": 81}}
 
 
 def test_only_the_chosen_given_negatives_are_encoded() -> None:

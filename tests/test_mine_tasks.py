@@ -3,10 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from medi import mine
 from medi.mine.search import scores_of
 from medi.schema import SECOND_OF_MUTUAL
-from tests.mining import random_vectors, rows_of, texts_of
+from tests.mining import mined_task, random_vectors, rows_of, texts_of
 
 
 def by_query(pairs: pa.Table) -> dict[str, dict[str, object]]:
@@ -23,7 +22,7 @@ def test_label_rule_by_hand() -> None:
         {"query": "d", "label": "no"},
     )
     vectors = {"a": (1.0, 0.0), "b": (0.96, 0.28), "c": (0.8, 0.6), "d": (0.0, 1.0)}
-    pairs, counts = mine.mine_label_task(rows, texts_of(rows, vectors, "label"))
+    pairs, counts = mined_task("label", rows, vectors)
     found = by_query(pairs)
     assert [(q, found[q]["positive"], found[q]["negatives"]) for q in "abcd"] == [
         ("a", "b", ["c"]), ("b", "a", ["c"]), ("c", "d", ["b"]), ("d", "c", ["b"]),
@@ -41,7 +40,7 @@ def test_text_rule_by_hand() -> None:
         "x1": (1.0, 0.0), "x2": (0.8, 0.6), "x3": (0.96, 0.28), "x4": (0.0, 1.0),
         "y1": (1.0, 0.0), "y2": (1.0, 0.0), "y3": (0.0, 1.0), "y4": (0.6, 0.8),
     }  # fmt: skip
-    pairs, _ = mine.mine_text_task(rows, texts_of(rows, vectors, "text"))
+    pairs, _ = mined_task("text", rows, vectors)
     first = by_query(pairs)["x1"]
     # s_pos: x2 0.8 + 1.0 = 1.8, x3 0.96 + 0 = 0.96, x4 0 + 0.6; s_neg: x3 0.96 - 0 = 0.96, x4 0 - 0.6.
     assert (first["positive"], first["negatives"]) == ("x2", ["x3"])
@@ -61,7 +60,7 @@ def test_the_negative_is_never_an_example_that_is_a_positive_in_either_direction
         "x0": (1, 0, 0), "x1": (1, 0.1, 0), "x2": (1, 0.2, 0), "x3": (0, 0, 1), "x4": (0, 0, 1),
         "y0": (1, 0, 0), "y1": (1, 0, 0.1), "y2": (0, 1, 0), "y3": (0, 0, 1), "y4": (-0.1, 0, 1),
     }  # fmt: skip
-    pairs, _ = mine.mine_text_task(rows, texts_of(rows, vectors, "text"))
+    pairs, _ = mined_task("text", rows, vectors)
     found = by_query(pairs)
     assert found["x2"]["positive"] == "x1" and found["x2"]["negatives"] == ["x0"]
     assert found["x1"]["positive"] == "x0" and found["x1"]["negatives"] == ["x4"]
@@ -73,7 +72,7 @@ def test_brute_force_on_500_examples_gives_the_same_ids_in_the_same_order() -> N
     rows = rows_of(*examples)
     vectors = random_vectors([str(e[key]) for e in examples for key in e], dimension=24)
     texts = texts_of(rows, vectors, "text")
-    pairs, _ = mine.mine_text_task(rows, texts)
+    pairs, _ = mined_task("text", rows, vectors)
     inputs, outputs = (texts.vectors_of(rows[c].to_pylist()).astype(np.float64) for c in ("query", "output"))
     x, y = ((v[:, None, :] * v[None, :, :]).sum(-1) for v in (inputs, outputs))
     s_pos, s_neg = (x + y).astype(np.float32), (x - y).astype(np.float32)
@@ -104,7 +103,7 @@ def test_of_a_mutual_pair_the_smaller_id_comes_first() -> None:
         *({"query": q, "label": "l"} for q in "ab"), {"query": "c", "label": "m"}, {"query": "d", "label": "m"}
     )
     vectors = {"a": (1.0, 0.0), "b": (1.0, 0.1), "c": (0.0, 1.0), "d": (0.1, 1.0)}
-    pairs, _ = mine.mine_label_task(rows, texts_of(rows, vectors, "label"))
+    pairs, _ = mined_task("label", rows, vectors)
     ids, ranks = pairs["id"].to_pylist(), pairs["rank"].to_pylist()
     place = {row["query"]: row["id"] for row in pairs.to_pylist()}
     for one, other in (("a", "b"), ("c", "d")):
@@ -113,20 +112,27 @@ def test_of_a_mutual_pair_the_smaller_id_comes_first() -> None:
 
 
 def test_inputs_that_are_one_text_to_the_encoder_are_never_paired() -> None:
-    rows = rows_of(
-        {"query": "Tea", "label": "l"},
-        {"query": "tea", "label": "l"},
-        {"query": "TEA", "label": "m"},
-        {"query": "milk", "label": "l"},
-    )
-    vectors = {"Tea": (1.0, 0.0), "tea": (1.0, 0.0), "TEA": (1.0, 0.0), "milk": (0.6, 0.8)}
-    pairs, counts = mine.mine_label_task(rows, texts_of(rows, vectors, "label"))
+    examples = (("Tea", "l"), ("tea", "l"), ("milk", "l"), ("water", "m"))
+    rows = rows_of(*({"query": query, "label": label} for query, label in examples))
+    vectors = {"Tea": (1.0, 0.0), "tea": (1.0, 0.0), "milk": (0.6, 0.8), "water": (0.0, 1.0)}
+    pairs, counts = mined_task("label", rows, vectors)
     found = by_query(pairs)
     assert [found[q]["positive"] for q in ("Tea", "tea")] == ["milk", "milk"]
-    assert found["Tea"]["negatives"] == found["tea"]["negatives"] == []
-    assert found["milk"]["negatives"] == ["TEA"]
-    assert dict(counts.dropped) == {"no_positive": 1}  # "TEA" is alone in its label
-    assert counts.facts["queries_short"] == 2 and counts.facts["negatives_missing"] == 2
+    assert dict(+counts.dropped) == {"no_positive": 1}  # "water" is alone in its label
+
+
+def test_one_text_to_the_encoder_with_two_labels_is_left_out_and_counted() -> None:
+    """Otherwise "tea" would be the positive of "milk" and "TEA", the same tokens, its negative."""
+    examples = (("tea", "l"), ("TEA", "m"), ("milk", "l"), ("cream", "l"), ("water", "m"), ("rain", "m"))
+    rows = rows_of(*({"query": query, "label": label} for query, label in examples))
+    vectors = {"tea": (1, 0), "TEA": (1, 0), "milk": (1, 0.1), "cream": (1, 0.2), "water": (0, 1), "rain": (0.1, 1)}
+    pairs, counts = mined_task("label", rows, vectors)
+    found = by_query(pairs)
+    assert dict(+counts.dropped) == {"conflicting_labels": 2}
+    assert {q: (found[q]["positive"], found[q]["negatives"]) for q in found} == {
+        "milk": ("cream", ["rain"]), "cream": ("milk", ["rain"]), "water": ("rain", ["cream"]),
+        "rain": ("water", ["cream"]),
+    }  # fmt: skip
 
 
 def test_scores_over_two_are_two() -> None:
@@ -135,5 +141,5 @@ def test_scores_over_two_are_two() -> None:
     texts = texts_of(rows, same, "text")
     vectors = texts.vectors_of(["q0"])
     assert abs(float(scores_of(vectors, vectors)[0]) - 1) < 1e-6
-    pairs, _ = mine.mine_text_task(rows, texts)
+    pairs, _ = mined_task("text", rows, same)
     assert max(pairs["positive_score"].to_pylist()) <= 2.0

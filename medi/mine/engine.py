@@ -51,6 +51,13 @@ def by_gpu(queries: np.ndarray, documents: np.ndarray, width: int) -> tuple[np.n
         ) from error
 
 
+def threads() -> int:
+    """Return how many threads FAISS uses on this CPU."""
+    import faiss
+
+    return faiss.omp_get_max_threads()
+
+
 @cache
 def _gpu() -> object:
     """Return what FAISS keeps on the GPU, made once a process."""

@@ -1,103 +1,219 @@
-"""Mines the 30 embedding sets: keeps given negatives that pass, finds hard negatives among the source's documents.
+"""Mines the 30 embedding sets: given negatives that pass, then candidates that the rules let through, then fillings.
 
 A negative is never, folded or to the encoder, the query or a known positive of that query (design section 7). Profile
 `paper`: the first four given negatives that pass; where a source brings none, the one document nearest to the query.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import SCAN_BYTES, Lists, Search, cosines_of, top_k
+from medi.errors import MediError
+from medi.mine.account import Account
+from medi.mine.candidates import barred_documents, matrix
+from medi.mine.hints import CHOSEN_POSITIVE, NO_HINTS, ROW_BYTES, Hints, names, rescored_listing
+from medi.mine.scores import cosines_of, scores_at
+from medi.mine.search import Lists
+from medi.mine.select import Listing, draws, repeated, select
 from medi.mine.texts import Known, PairRules, Texts, given_negatives, known_positives, narrowed
-from medi.schema import PAIRS, Counts, table_of
+from medi.profiles import Rules
+from medi.schema import PAIRS, Counts
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """What negatives are mined from: the rows, their texts, the known positives, and the memory of one block."""
+    """What negatives are chosen from, row by row: everything by the number of the row."""
 
-    rows: pa.Table
     texts: Texts
     known: Known
-    scan_bytes: int
+    queries: np.ndarray
+    documents: np.ndarray
+    ids: np.ndarray
+    lowest: np.ndarray
+    given: list[list[int]]
+    candidates: pa.Table
+    rules: Rules
+    hints: Hints
+
+    def marks(self, numbers: np.ndarray) -> np.ndarray:
+        """Return what makes texts (by number) one: their class, or the group of their near-duplicates."""
+        return self.texts.class_of[numbers] if self.hints.near is None else self.hints.near[numbers]
 
 
-def mine_pairs(rows: pa.Table, texts: Texts, rules: PairRules, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
+def mine_pairs(
+    rows: pa.Table, texts: Texts, candidates: pa.Table, given: PairRules, rules: Rules, hints: Hints = NO_HINTS
+) -> tuple[pa.Table, Counts]:
     """Return PAIRS of kind `pair`, sorted by id, one for each of the ROWS whose positive is another text.
 
-    Counts: dropped `identity_to_encoder` (positive and query are one text to the encoder). Facts: given negatives left
-    out by reason, mined negatives, queries left short and the negatives they miss.
+    Counts: dropped `identity_to_encoder` (positive and query are one text to the encoder). Facts: those of
+    `account.Account`, and given negatives left out by reason.
     """
-    rows, facts = narrowed(rows, rules)
-    known = known_positives(rows, texts, rules)
-    counts = Counts(rows_in=len(rows))
-    same = texts.classes(rows["query"].to_pylist()) == texts.classes(rows["positive"].to_pylist())
-    counts.dropped["identity_to_encoder"] = int(same.sum())
-    rows = rows.filter(pa.array(~same))
-    queries = rows["query"].to_pylist()
-    given, by_encoder = given_negatives(rows, texts, known, rules.given)
-    facts += by_encoder + Counter(given_negatives=sum(map(len, given)))
-    bare = [row for row, negatives in enumerate(given) if not negatives]
-    pool = _Pool(rows, texts, known, scan_bytes)
-    mined = dict(zip(bare, _mined([queries[r] for r in bare], pool, rules.mined), strict=True))
-    negatives = [given[row] or mined[row] for row in range(len(rows))]
-    missing = [rules.mined - len(negatives[row]) for row in bare]
-    facts["mined_negatives"] = sum(len(mined[row]) for row in bare)
-    facts["queries_short"] = sum(m > 0 for m in missing)
-    facts["negatives_missing"] = sum(missing)
-    counts.facts = {name: int(count) for name, count in facts.items()}
-    counts.rows_out = len(rows)
-    return _pairs(rows, texts, negatives, set(bare)), counts
+    rows, left_out = narrowed(rows, given)
+    known = known_positives(rows, texts, given)
+    kept_texts, by_encoder = given_negatives(rows, texts, known, given.given)
+    queries, documents = (texts.numbers(rows[column].to_pylist()) for column in ("query", "positive"))
+    usable = np.flatnonzero(texts.class_of[queries] != texts.class_of[documents])
+    positive_scores = np.full(len(rows), np.nan, dtype=np.float32)
+    positive_scores[usable] = _cosines(texts, queries[usable], documents[usable])
+    kept = [texts.numbers(listed).tolist() for listed in kept_texts]
+    lowest = _lowest(texts.class_of[queries], positive_scores)
+    pool = _Pool(
+        texts, known, queries, documents, names(rows["id"].to_pylist()), lowest, kept, candidates, rules, hints
+    )
+    account = Account(left_out + by_encoder)
+    mined, filled = [[]] * len(rows), [[]] * len(rows)
+    for block in _blocks(usable, pool):
+        chosen = _mined(block, pool, account)
+        drawn = _filled(block, pool, chosen, account) if rules.fill != "none" else [[]] * len(block)
+        for row, some, others in zip(block.tolist(), chosen.numbers, drawn, strict=True):
+            mined[row], filled[row] = some, others
+    negatives = [[*kept[row], *mined[row], *filled[row]] for row in usable.tolist()]
+    origins = [["given"] * len(kept[r]) + ["mined"] * len(mined[r]) + ["random"] * len(filled[r]) for r in usable]
+    _check(known, texts, queries[usable], negatives)
+    pairs = _pairs(rows.take(usable), pool, positive_scores[usable], negatives, origins)
+    counts = Counts(len(rows), len(pairs), Counter(identity_to_encoder=len(rows) - len(pairs)))
+    counts.facts = account.facts(pairs, rules)
+    return pairs, counts
 
 
-def _mined(queries: list[str], pool: _Pool, k: int) -> list[list[str]]:
-    """Return for each query its k nearest documents that are not barred, best first (strategy `passage`)."""
-    texts = pool.texts
-    positives = sorted(set(pool.rows["positive"].to_pylist()), key=texts.number_of.__getitem__)
-    first_of: dict[int, str] = {}
-    for text in positives:
-        first_of.setdefault(int(texts.class_of[texts.number_of[text]]), text)
-    documents = list(first_of.values())
-    distinct = sorted(set(queries), key=texts.number_of.__getitem__)
-    lists = _barred(pool.known, texts.classes(distinct), np.array(list(first_of), dtype=np.int64))
-    vectors = texts.vectors_of(distinct), texts.vectors_of(documents)
-    found = top_k(*vectors, k, Lists.of(lists), Search(pool.scan_bytes)).numbers
-    answers = {q: [documents[d] for d in row if d >= 0] for q, row in zip(distinct, found.tolist(), strict=True)}
-    return [answers[query] for query in queries]
+def _lowest(queries: np.ndarray, positive_scores: np.ndarray) -> np.ndarray:
+    """Return for each row the lowest score of a positive of its query in the pool, float32 [n]."""
+    _, of_row = np.unique(queries, return_inverse=True)
+    least = np.full(int(of_row.max(initial=-1)) + 1, np.inf, dtype=np.float32)
+    np.fmin.at(least, of_row, positive_scores)
+    return least[of_row]
 
 
-def _barred(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
-    """Return for each query's class the numbers of the documents (given by class) that it must not get."""
-    number_of = {int(c): number for number, c in enumerate(documents)}
-    if known.cluster_of is None:
-        barred = ({int(q), *known.of_query.get(int(q), ())} for q in queries)
-        return [np.array(sorted(number_of[c] for c in own if c in number_of), dtype=np.int64) for own in barred]
-    members: dict[int, list[int]] = {}
-    for number, c in enumerate(documents):
-        members.setdefault(int(known.cluster_of[c]), []).append(number)
-    return [np.array(members.get(int(known.cluster_of[q]), []), dtype=np.int64) for q in queries]
+def _blocks(usable: np.ndarray, pool: _Pool) -> Iterator[np.ndarray]:
+    """Yield the rows in blocks whose listings and vectors fit the memory of one block."""
+    size = max(1, pool.hints.scan_bytes // ROW_BYTES)
+    yield from (usable[start : start + size] for start in range(0, len(usable), size))
 
 
-def _pairs(rows: pa.Table, texts: Texts, negatives: list[list[str]], mined_rows: set[int]) -> pa.Table:
-    """Return the PAIRS with cosines of query and positive, query and each negative."""
-    queries = rows["query"].to_pylist()
-    positive_scores = cosines_of(texts.vectors_of(queries), texts.vectors_of(rows["positive"].to_pylist()))
-    owners = [q for q, listed in zip(queries, negatives, strict=True) for _ in listed]
-    flat = cosines_of(texts.vectors_of(owners), texts.vectors_of(t for listed in negatives for t in listed)).tolist()
-    table, position = [], 0
-    for number, row in enumerate(rows.to_pylist()):
-        chosen = negatives[number]
-        row |= {
-            "kind": "pair",
-            "negatives": chosen,
-            "negative_labels": [],
-            "positive_score": positive_scores[number],
-            "negative_scores": flat[position : position + len(chosen)],
-            "negative_origins": ["mined" if number in mined_rows else "given"] * len(chosen),
-        }
-        position += len(chosen)
-        table.append({name: row[name] for name in PAIRS.names})
-    return table_of(table, PAIRS)
+@dataclass(frozen=True)
+class _Mined:
+    """The numbers of the texts that each row of a block got, and those that it must not get by filling up."""
+
+    numbers: list[list[int]]
+    refused: list[np.ndarray]
+
+
+def _mined(block: np.ndarray, pool: _Pool, account: Account) -> _Mined:
+    """Return the chosen candidates of some rows."""
+    wanted = np.array([max(0, pool.rules.negatives - len(pool.given[row])) for row in block.tolist()], dtype=np.int64)
+    asking = np.flatnonzero(wanted)
+    rows, part = block[asking], pool.candidates.take(block[asking])
+    numbers = matrix(part["negatives"], -1, np.int64)
+    texts = pool.documents[numbers]
+    scores = matrix(part["negative_scores"], -np.inf, np.float32)
+    if pool.rules.strategy == "s_neg" and pool.rules.compares_scores:
+        scores = _cosines_at(pool, rows, texts)
+    listing = Listing(numbers, pool.ids[numbers], scores, pool.lowest[rows], _barred(rows, texts, pool))
+    if pool.hints.rescored is not None:
+        listing = rescored_listing(listing, pool.hints.rescored.take(rows))
+    choice = select(listing, wanted[asking], pool.ids[rows], pool.rules)
+    account.mined(choice.counts, int(part["known"].to_numpy().sum()))
+    found: list[list[int]] = [[]] * len(block)
+    refused = [np.empty(0, dtype=np.int64)] * len(block)
+    for place, columns, struck, listed in zip(asking.tolist(), choice.columns, choice.refused, texts, strict=True):
+        found[place] = listed[columns[columns >= 0]].tolist()
+        refused[place] = listed[struck]
+    return _Mined(found, refused)
+
+
+def _barred(rows: np.ndarray, texts: np.ndarray, pool: _Pool) -> dict[str, np.ndarray]:
+    """Return what is struck out of candidates [n, c], given as texts: near-duplicates, and what the row has already."""
+    marks = pool.marks(texts)
+    own = Lists.of([pool.marks(np.array(pool.given[row], dtype=np.int64)) for row in rows.tolist()])
+    barred = {"repeated": own.mask(marks, len(pool.texts.class_of)) | repeated(marks)}
+    if pool.hints.near is None:
+        return barred
+    near = Lists.of([np.unique(pool.marks(members)) for members in _members(rows, pool)])
+    return {"near_duplicate": near.mask(marks, len(pool.texts.class_of)), **barred}
+
+
+def _members(rows: np.ndarray, pool: _Pool) -> list[np.ndarray]:
+    """Return for each row the texts, by number, of its query and of its known positives."""
+    queries = pool.texts.class_of[pool.queries[rows]]
+    return barred_documents(pool.known, queries, pool.texts.class_of)
+
+
+def _filled(block: np.ndarray, pool: _Pool, mined: _Mined, account: Account) -> list[list[int]]:
+    """Return seeded documents for the rows that are still short: barred like candidates, known positives too."""
+    wanted = np.array(
+        [
+            max(0, pool.rules.negatives - len(pool.given[row]) - len(some))
+            for row, some in zip(block.tolist(), mined.numbers, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    asking = np.flatnonzero(wanted)
+    found: list[list[int]] = [[]] * len(block)
+    if not len(asking):
+        return found
+    rows, documents = block[asking], _documents(pool)
+    texts = documents[draws(pool.ids[rows], len(documents), pool.rules.seed)]
+    has = Lists.of([pool.marks(np.array([*mined.numbers[a], *mined.refused[a].tolist()], np.int64)) for a in asking])
+    known = Lists.of([pool.texts.class_of[members] for members in _members(rows, pool)])
+    barred = {"known_positive": known.mask(pool.texts.class_of[texts], len(pool.texts.class_of))}
+    barred |= _barred(rows, texts, pool)
+    barred["repeated"] |= has.mask(pool.marks(texts), len(pool.texts.class_of))
+    scores = _cosines_at(pool, rows, texts)
+    listing = Listing(texts, texts.astype(np.uint64), scores, pool.lowest[rows], barred)
+    choice = select(listing, wanted[asking], pool.ids[rows], pool.rules.for_filling(texts.shape[1]))
+    account.filled(choice.counts)
+    for place, columns, listed in zip(asking.tolist(), choice.columns, texts, strict=True):
+        found[place] = listed[columns[columns >= 0]].tolist()
+    return found
+
+
+def _documents(pool: _Pool) -> np.ndarray:
+    """Return what rows are filled up from, as numbers of texts: all positives, with `random` given negatives too."""
+    numbers = set(pool.documents.tolist())
+    if pool.rules.fill == "random":
+        numbers.update(number for listed in pool.given for number in listed)
+    return np.array(sorted(numbers), dtype=np.int64)
+
+
+def _cosines(texts: Texts, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the cosines of texts, given by number [n], float32 [n]."""
+    return cosines_of(texts.vectors[texts.vector_of[left]], texts.vectors[texts.vector_of[right]])
+
+
+def _cosines_at(pool: _Pool, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the cosines of the rows' queries and of other texts, given by number [n, c], float32 [n, c]."""
+    asked = pool.texts.vectors[pool.texts.vector_of[pool.queries[rows]]]
+    return np.clip(scores_at(asked, pool.texts.vectors, pool.texts.vector_of[others]), -1, 1)
+
+
+def _check(known: Known, texts: Texts, queries: np.ndarray, negatives: list[list[int]]) -> None:
+    """Raise MediError where a negative is its query or a known positive of it; whatever chose it, none may pass."""
+    for query, listed in zip(texts.class_of[queries].tolist(), negatives, strict=True):
+        for negative in texts.class_of[listed].tolist() if listed else ():
+            if known.holds(query, negative):
+                raise MediError(CHOSEN_POSITIVE)
+
+
+def _pairs(
+    rows: pa.Table, pool: _Pool, positive_scores: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
+) -> pa.Table:
+    """Return the PAIRS, with cosines of query and positive, query and each negative."""
+    text_of = np.array(list(pool.texts.number_of), dtype=object)
+    lengths = [len(listed) for listed in negatives]
+    flat = np.array([number for listed in negatives for number in listed], dtype=np.int64)
+    owners = np.repeat(pool.texts.numbers(rows["query"].to_pylist()), lengths)
+    scores = pa.array(_cosines(pool.texts, owners, flat))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32))
+    columns = {name: rows[name] for name in ("id", "task", "query", "positive", "label", "origin", "rank")}
+    columns |= {
+        "kind": pa.array(["pair"] * len(rows), pa.string()),
+        "negatives": pa.ListArray.from_arrays(offsets, pa.array(text_of[flat].tolist(), pa.string())),
+        "negative_labels": pa.array([[]] * len(rows), pa.list_(pa.string())),
+        "positive_score": pa.array(positive_scores),
+        "negative_scores": pa.ListArray.from_arrays(offsets, scores),
+        "negative_origins": pa.array(origins, pa.list_(pa.string())),
+    }
+    return pa.table([columns[name] for name in PAIRS.names], schema=PAIRS)

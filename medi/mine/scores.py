@@ -4,12 +4,16 @@ A score is a dot product in float64 rounded to float32, and its bits depend on t
 on its own, in one order, whatever block, memory or thread it falls into. Therefore no matrix product decides anything.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from medi.errors import MediError
 
 # What a block of vectors takes in float64: it stays in the cache between its copy and its sum.
-_CACHED_BYTES = 1 << 19
+_CACHED_BYTES = 1 << 18
+# Fewer rows are scored before another thread has begun.
+_ROWS_A_THREAD = 64
 # numpy cuts longer sums where its buffer of 8,192 numbers ends, which is another place in another block.
 _SUMMED_WHOLE = 4_096
 # The key behind every other: no document.
@@ -20,7 +24,7 @@ def scores_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the scores along the last axis, float32; the other axes [n, ...] are broadcast as numpy does."""
     left, right = np.broadcast_arrays(left, right)
     scores = np.empty(left.shape[:-1], dtype=np.float32)
-    for rows in _blocks(len(left), left[:1].size * 16):
+    for rows in _blocks(slice(0, len(left)), left[:1].size * 16):
         scores[rows] = _dots(left[rows].astype(np.float64), right[rows].astype(np.float64))
     return scores
 
@@ -30,18 +34,27 @@ def cosines_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.clip(scores_of(left, right), -1.0, 1.0)
 
 
-def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, threads: int = 1) -> np.ndarray:
     """Return the scores of each query [n, D] with its own documents, float32 [n, c].
 
     `numbers` int64 [n, c] are rows of `documents` [m, D]; what stands at a number below 0 means nothing.
     """
     scores = np.empty(numbers.shape, dtype=np.float32)
     row_bytes = queries.shape[1] * 8
-    for columns in _blocks(numbers.shape[1], row_bytes):
-        width = columns.stop - columns.start
-        for rows in _blocks(len(queries), width * row_bytes):
-            taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64)
-            scores[rows, columns] = _dots(queries[rows, None].astype(np.float64), taken)
+
+    def score(part: slice) -> None:
+        for columns in _blocks(slice(0, numbers.shape[1]), row_bytes):
+            for rows in _blocks(part, (columns.stop - columns.start) * row_bytes):
+                taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64)
+                scores[rows, columns] = _dots(queries[rows, None].astype(np.float64), taken)
+
+    if threads == 1:
+        score(slice(0, len(queries)))
+        return scores
+    size = max(_ROWS_A_THREAD, -(-len(queries) // (4 * threads)))
+    with ThreadPoolExecutor(threads) as pool:
+        parts = (slice(start, min(start + size, len(queries))) for start in range(0, len(queries), size))
+        list(pool.map(score, parts))
     return scores
 
 
@@ -52,7 +65,7 @@ def lengths_of(vectors: np.ndarray, side: str) -> np.ndarray:
         MediError: a vector has a value that is not finite, or no length; named by `side` and row.
     """
     squares = np.empty(len(vectors))
-    for block in _blocks(len(vectors), vectors.shape[1] * 8):
+    for block in _blocks(slice(0, len(vectors)), vectors.shape[1] * 8):
         exact = vectors[block].astype(np.float64)
         squares[block] = _dots(exact, exact)
     bad = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
@@ -87,12 +100,14 @@ def _ascending(bits: np.ndarray) -> np.ndarray:
 
 def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the dot products along the last axis, float64, each summed in one order."""
-    starts = range(0, left.shape[-1], _SUMMED_WHOLE)
-    parts = (np.s_[..., start : start + _SUMMED_WHOLE] for start in starts)
-    return sum((np.einsum("...d,...d->...", left[part], right[part]) for part in parts), start=np.float64(0))
+    first, *others = (np.s_[..., at : at + _SUMMED_WHOLE] for at in range(0, left.shape[-1], _SUMMED_WHOLE))
+    sums = np.einsum("...d,...d->...", left[first], right[first])
+    for part in others:
+        sums += np.einsum("...d,...d->...", left[part], right[part])
+    return sums
 
 
-def _blocks(count: int, row_bytes: int) -> list[slice]:
-    """Return slices over 0..count whose rows take about the bytes of the cache, but never less than one row."""
-    size = max(1, _CACHED_BYTES // row_bytes)
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+def _blocks(rows: slice, row_bytes: int) -> list[slice]:
+    """Return the rows in slices that take about the bytes of the cache, but never less than one row."""
+    size = max(1, _CACHED_BYTES // max(1, row_bytes))
+    return [slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)]

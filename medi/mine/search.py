@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound
+from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
 
 SCAN_BYTES = 64 << 20
-# Proposed beside the k: for documents that are excluded, and so that the last of them scores clearly below the k-th.
-_SPARE = 16
+# Proposed beside the k and the documents that are excluded, so that the last of them scores clearly below the k-th.
+_SPARE, _MOST_EXCLUDED = 6, 64
 # What a proposed document takes at most (FAISS's lists; numbers, keys and marks), and a query in FAISS's own block.
 _PROPOSED_BYTES, _QUERY_BYTES = 96, 4_096
 # What one document takes while a query is decided that was scanned: its key twice, its number, scores and marks.
@@ -118,7 +118,7 @@ def top_k(
     Raises:
         MediError: a vector is not finite or has no length.
     """
-    count, width = len(queries), min(k + _SPARE, len(documents))
+    count = len(queries)
     found = Found(
         np.full((count, k), -1, dtype=np.int64),
         np.full((count, k), -np.inf, dtype=np.float32),
@@ -129,11 +129,16 @@ def top_k(
     queries, documents = (np.ascontiguousarray(vectors, dtype=np.float32) for vectors in (queries, documents))
     slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
     task = _Task(queries, documents, k, excluded, slack)
-    left = np.arange(count)
+    left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
     if width <= LAST_PROPOSAL:
         left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
     return found
+
+
+def _often(excluded: Lists) -> int:
+    """Return how many documents are excluded at nine queries of ten; those with more can still be scanned."""
+    return min(int(np.quantile(np.diff(excluded.starts), 0.9, method="higher")), _MOST_EXCLUDED)
 
 
 def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: Found) -> np.ndarray:
@@ -141,7 +146,7 @@ def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: 
     count, left = len(task.documents), []
     for rows in _blocks(len(task.queries), width * _PROPOSED_BYTES + _QUERY_BYTES, scan_bytes):
         scores, numbers = propose(task.queries[rows], task.documents, width)
-        exact = scores_at(task.queries[rows], task.documents, numbers)
+        exact = scores_at(task.queries[rows], task.documents, numbers, threads())
         _decide(exact, numbers, task.excluded.part(rows).mask(numbers, count), Found(*(part[rows] for part in found)))
         slack = task.slack[rows]
         # What was not proposed scores at most `floor`, if this proposer's scores can be believed.

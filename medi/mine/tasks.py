@@ -2,118 +2,241 @@
 
 Label tasks: the positive is the most similar example with the same label, the negative the most similar with another,
 by cos(E(x_i), E(x_j)). Text tasks: s_pos = cos(E(x_i), E(x_j)) + cos(E(y_i), E(y_j)) and s_neg = cos(E(x_i), E(x_j)) -
-cos(E(y_i), E(y_j)); one inner-product index over [x; y] answers both: query [x; y], then [x; -y].
+cos(E(y_i), E(y_j)). The positive is chosen first. Super-NI is symmetric (Table 5), so an example that chose this one is
+a known positive too: one pair of texts never stands both as a positive and as a negative.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import SCAN_BYTES, Found, Lists, Search, top_k
-from medi.mine.texts import Texts
-from medi.schema import PAIRS, SECOND_OF_MUTUAL, Counts, table_of
+from medi.errors import MediError
+from medi.mine.account import Account
+from medi.mine.candidates import matrix
+from medi.mine.hints import CHOSEN_POSITIVE, NO_HINTS, ROW_BYTES, Hints, names, rescored_listing
+from medi.mine.rank import balanced, best_first
+from medi.mine.scores import scores_at, scores_of
+from medi.mine.search import Lists
+from medi.mine.select import Listing, draws, repeated, select
+from medi.mine.texts import Texts, conflicting
+from medi.profiles import Rules
+from medi.schema import PAIRS, Counts, fold
 
-_Found = tuple[np.ndarray, np.ndarray]
 
-
-def mine_label_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
-    """Return PAIRS of kind `label` from ROWS with labels, sorted by id.
-
-    Counts: dropped `no_positive` (no other example has the label). Facts: queries_short, negatives_missing.
+@dataclass(frozen=True)
+class _Examples:
+    """The rows of a task by number. `places` are the vectors of x, or of [x; y] in text tasks; `askers` those with
+    which negatives are asked for: the same, or [x; -y]; `outputs` a number for each folded output.
     """
-    labels = np.array(rows["label"].to_pylist(), dtype=object)
-    vectors = texts.vectors_of(rows["query"].to_pylist())
-    classes = texts.classes(rows["query"].to_pylist())
-    positives, negatives = _empty(len(rows)), _empty(len(rows))
-    for label in sorted(set(labels.tolist())):
-        inside, outside = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
-        for found, pool in ((positives, inside), (negatives, outside)):
-            barred = Lists.of(_equal_to(classes[inside], classes[pool]))
-            numbers, scores, _ = top_k(vectors[inside], vectors[pool], 1, barred, Search(scan_bytes))
-            found[0][inside] = np.where(numbers[:, 0] >= 0, pool[numbers[:, 0]] if len(pool) else -1, -1)
-            found[1][inside] = scores[:, 0]
-    clipped = [(numbers, np.clip(scores, -1.0, 1.0)) for numbers, scores in (positives, negatives)]
-    return _finish(rows, "label", clipped[0], clipped[1])
+
+    kind: str
+    ids: np.ndarray
+    classes: np.ndarray
+    labels: np.ndarray
+    outputs: np.ndarray
+    inputs: np.ndarray
+    places: np.ndarray
+    askers: np.ndarray
+    conflicting: np.ndarray
+
+    @staticmethod
+    def of(kind: str, rows: pa.Table, texts: Texts) -> "_Examples":
+        """Return the examples of a task of this kind."""
+        queries = rows["query"].to_pylist()
+        inputs, classes = texts.vectors_of(queries), texts.classes(queries)
+        labels = np.array(rows["label"].to_pylist(), dtype=object)
+        places = askers = inputs
+        bad = np.zeros(len(rows), dtype=bool)
+        if kind == "label":
+            bad = conflicting(classes, labels)
+        else:
+            outputs = texts.vectors_of(rows["output"].to_pylist())
+            places, askers = np.hstack([inputs, outputs]), np.hstack([inputs, -outputs])
+        folds = np.unique([fold(output or "") for output in rows["output"].to_pylist()], return_inverse=True)[1]
+        return _Examples(kind, names(rows["id"].to_pylist()), classes, labels, folds, inputs, places, askers, bad)
+
+    def likeness(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return the cosines of inputs, in text tasks half of s_pos, float32 [n, c], of rows [n] and others [n, c]."""
+        scores = scores_at(self.places[rows], self.places, others)
+        return np.clip(scores if self.kind == "label" else scores / 2, -1, 1)
+
+    def negative_scores(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return the cosines of inputs, in text tasks s_neg, float32 [n], of rows [n] and others [n]."""
+        bound = 1 if self.kind == "label" else 2
+        return np.clip(scores_of(self.askers[rows], self.places[others]), -bound, bound)
 
 
-def mine_text_task(rows: pa.Table, texts: Texts, scan_bytes: int = SCAN_BYTES) -> tuple[pa.Table, Counts]:
-    """Return PAIRS of kind `text` from ROWS whose first reference is y, sorted by id.
+@dataclass(frozen=True)
+class _Task:
+    """Examples with the positive of each (a number, or -1), what is known of it, and the choices of mining."""
 
-    The positive is chosen first. Super-NI is symmetric (Table 5), so an example that chose this one is a known positive
-    too, and the negative is neither of them: one pair of texts never stands both as a positive and as a negative.
-    Counts and facts as for label tasks.
+    examples: _Examples
+    positives: np.ndarray
+    known: list[np.ndarray]
+    candidates: pa.Table
+    rules: Rules
+    hints: Hints
+
+
+def choose_positives(kind: str, rows: pa.Table, texts: Texts, candidates: pa.Table, rules: Rules) -> np.ndarray:
+    """Return the number of each row's positive, int64 [n], -1 for none: the nearest that is not nearly the same."""
+    examples = _Examples.of(kind, rows, texts)
+    found = matrix(candidates["positives"], -1, np.int64)
+    fit = found >= 0
+    if rules.max_positive_score is not None:
+        fit &= scores_at(examples.inputs, examples.inputs, found) < rules.max_positive_score
+    first = fit.argmax(axis=1)
+    return np.where(fit.any(axis=1), np.take_along_axis(found, first[:, None], axis=1)[:, 0], -1)
+
+
+def mine_task(
+    kind: str, rows: pa.Table, texts: Texts, candidates: pa.Table, rules: Rules, hints: Hints = NO_HINTS
+) -> tuple[pa.Table, Counts]:
+    """Return PAIRS of kind `label` or `text` from the ROWS of a Super-NI task, sorted by id.
+
+    Counts: dropped `no_positive` (none, or none that is not nearly the same text) and `conflicting_labels` (one text to
+    the encoder with two labels). Facts: those of `account.Account`, and mutual pairs.
     """
-    inputs, outputs = (texts.vectors_of(rows[column].to_pylist()) for column in ("query", "output"))
-    classes = texts.classes(rows["query"].to_pylist())
-    both = np.hstack([inputs, outputs])
-    equal = _equal_to(classes, classes)
-    positives = _first(top_k(both, both, 1, Lists.of(equal), Search(scan_bytes)))
-    partners: list[list[int]] = [[] for _ in range(len(rows))]
-    for one, other in enumerate(positives[0].tolist()):
+    examples = _Examples.of(kind, rows, texts)
+    positives = choose_positives(kind, rows, texts, candidates, rules)
+    task = _Task(examples, positives, _known(examples.classes, positives), candidates, rules, hints)
+    account = Account()
+    anchors = np.flatnonzero(positives >= 0)
+    size = max(1, hints.scan_bytes // ROW_BYTES)
+    negatives, drawn = [], []
+    for start in range(0, len(anchors), size):
+        block = anchors[start : start + size]
+        chosen, refused = _mined(block, task, account)
+        negatives += chosen
+        drawn += _filled(block, task, (chosen, refused), account) if rules.fill != "none" else [[]] * len(block)
+    origins = [["mined"] * len(some) + ["random"] * len(more) for some, more in zip(negatives, drawn, strict=True)]
+    negatives = [[*some, *more] for some, more in zip(negatives, drawn, strict=True)]
+    _check(task, anchors, negatives)
+    pairs, second = _pairs(rows, task, anchors, negatives, origins)
+    counts = Counts(rows_in=len(rows), rows_out=len(pairs), facts=account.facts(pairs, rules))
+    counts.facts["mutual_pairs"] = int(second.sum())
+    counts.dropped["conflicting_labels"] = int(examples.conflicting.sum())
+    counts.dropped["no_positive"] = len(rows) - len(pairs) - counts.dropped["conflicting_labels"]
+    return pairs, counts
+
+
+def _known(classes: np.ndarray, positives: np.ndarray) -> list[np.ndarray]:
+    """Return the classes that are no negatives of each row: its own, its positive's, those of rows that chose it."""
+    known = [{own} for own in classes.tolist()]
+    for one, other in enumerate(positives.tolist()):
         if other >= 0:
-            partners[one].append(other)
-            partners[other].append(one)
-    in_class = {int(c): np.flatnonzero(classes == c) for c in np.unique(classes)}
-    barred = [
-        np.unique(np.concatenate([own, *(in_class[int(classes[p])] for p in listed)]))
-        for own, listed in zip(equal, partners, strict=True)
-    ]
-    negatives = _first(top_k(np.hstack([inputs, -outputs]), both, 1, Lists.of(barred), Search(scan_bytes)))
-    # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
-    clipped = [(numbers, np.clip(scores, -2.0, 2.0)) for numbers, scores in (positives, negatives)]
-    return _finish(rows, "text", clipped[0], clipped[1])
+            known[one].add(int(classes[other]))
+            known[other].add(int(classes[one]))
+    return [np.array(sorted(own), dtype=np.int64) for own in known]
 
 
-def _equal_to(queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
-    """Return for each query class the numbers of the documents of that class."""
-    order = np.argsort(documents, kind="stable")
-    low = np.searchsorted(documents[order], queries, side="left")
-    high = np.searchsorted(documents[order], queries, side="right")
-    return [order[a:b] for a, b in zip(low, high, strict=True)]
+def _mined(block: np.ndarray, task: _Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:
+    """Return the chosen candidates of some anchors, and what no filling up may bring back."""
+    part, examples = task.candidates.take(block), task.examples
+    numbers = matrix(part["negatives"], -1, np.int64)
+    lowest = _lowest(block, task)
+    scores = examples.likeness(block, numbers) if task.rules.compares_scores else np.zeros(numbers.shape, np.float32)
+    listing = Listing(numbers, examples.ids[numbers], scores, lowest, _barred(block, numbers, task))
+    if task.hints.rescored is not None:
+        listing = rescored_listing(listing, task.hints.rescored.take(block), keep_lowest=examples.kind == "text")
+    wanted = np.full(len(block), task.rules.negatives, dtype=np.int64)
+    choice = select(listing, wanted, examples.ids[block], task.rules)
+    account.mined(choice.counts, int(part["known"].to_numpy().sum()))
+    return _taken(numbers, choice.columns), [n[struck] for n, struck in zip(numbers, choice.refused, strict=True)]
 
 
-def _empty(count: int) -> _Found:
-    """Return arrays for one found number and score an anchor."""
-    return np.full(count, -1, dtype=np.int64), np.full(count, -np.inf, dtype=np.float32)
+def _lowest(block: np.ndarray, task: _Task) -> np.ndarray:
+    """Return the score that margins are measured from, NaN in label tasks, where the label decides alone."""
+    if task.examples.kind == "label":
+        return np.full(len(block), np.nan, dtype=np.float32)
+    return task.examples.likeness(block, task.positives[block][:, None])[:, 0]
 
 
-def _first(found: Found) -> _Found:
-    """Return the best number and score of each query, [n], from [n, k]."""
-    return found.numbers[:, 0], found.scores[:, 0]
+def _barred(block: np.ndarray, numbers: np.ndarray, task: _Task) -> dict[str, np.ndarray]:
+    """Return what is struck out of candidates [n, c]: known positives, examples of an equal output, repetitions."""
+    examples = task.examples
+    marks = examples.classes[numbers]
+    limit = int(examples.classes.max()) + 1
+    barred = {"known_positive": Lists.of([task.known[row] for row in block.tolist()]).mask(marks, limit)}
+    if examples.kind == "text" and task.rules.bar_equal_outputs:
+        barred["equal_output"] = examples.outputs[numbers] == examples.outputs[block][:, None]
+    return {**barred, "repeated": repeated(marks)}
 
 
-def _finish(rows: pa.Table, kind: str, positives: _Found, negatives: _Found) -> tuple[pa.Table, Counts]:
-    """Return the PAIRS of the anchors that have a positive, ranked: best first, second rows of mutual pairs last."""
-    ids, queries, labels = (rows[c].to_pylist() for c in ("id", "query", "label"))
-    origins, tasks = rows["origin"].to_pylist(), rows["task"].to_pylist()
-    anchors = np.flatnonzero(positives[0] >= 0)
-    partner = positives[0]
+_Mined = tuple[list[list[int]], list[np.ndarray]]
+
+
+def _filled(block: np.ndarray, task: _Task, mined: _Mined, account: Account) -> list[list[int]]:
+    """Return seeded examples for the anchors that are still short."""
+    examples, rules = task.examples, task.rules
+    wanted = np.array([rules.negatives - len(some) for some in mined[0]], dtype=np.int64)
+    found: list[list[int]] = [[] for _ in block]
+    asking = np.flatnonzero(wanted)
+    rows = block[asking]
+    numbers = draws(examples.ids[rows], len(examples.ids), rules.seed)
+    barred = _barred(rows, numbers, task)
+    if examples.kind == "label":
+        same = examples.labels[numbers] == examples.labels[rows][:, None]
+        barred["same_label"] = same.astype(bool) | examples.conflicting[numbers]
+    marks, limit = examples.classes, int(examples.classes.max()) + 1
+    has = [marks[np.array([*mined[0][a], *mined[1][a].tolist()], dtype=np.int64)] for a in asking]
+    barred["repeated"] |= Lists.of(has).mask(marks[numbers], limit)
+    listing = Listing(numbers, examples.ids[numbers], examples.likeness(rows, numbers), _lowest(rows, task), barred)
+    choice = select(listing, wanted[asking], examples.ids[rows], rules.for_filling(numbers.shape[1]))
+    account.filled(choice.counts)
+    for place, taken in zip(asking.tolist(), _taken(numbers, choice.columns), strict=True):
+        found[place] = taken
+    return found
+
+
+def _taken(numbers: np.ndarray, columns: np.ndarray) -> list[list[int]]:
+    """Return the numbers in the chosen columns of each row."""
+    return [listed[chosen[chosen >= 0]].tolist() for listed, chosen in zip(numbers, columns, strict=True)]
+
+
+def _check(task: _Task, anchors: np.ndarray, negatives: Sequence[Sequence[int]]) -> None:
+    """Raise MediError where a negative is a known positive or has the label; whatever chose it, none may pass."""
+    examples = task.examples
+    for anchor, listed in zip(anchors.tolist(), negatives, strict=True):
+        alike = np.isin(examples.classes[list(listed)], task.known[anchor])
+        if examples.kind == "label":
+            alike |= examples.labels[list(listed)] == examples.labels[anchor]
+        if alike.any():
+            raise MediError(CHOSEN_POSITIVE)
+
+
+def _pairs(
+    rows: pa.Table, task: _Task, anchors: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
+) -> tuple[pa.Table, np.ndarray]:
+    """Return the PAIRS of the anchors, and which of them are the second row of a mutual pair, bool [n]."""
+    examples, partner = task.examples, task.positives
     second = (partner[partner[anchors]] == anchors) & (partner[anchors] < anchors)
-    order = np.lexsort((anchors, -positives[1][anchors], second))
-    ranks = np.empty(len(anchors), dtype=np.int64)
-    ranks[order] = np.arange(len(anchors)) + np.where(second[order], SECOND_OF_MUTUAL, 0)
-    table = []
-    for i, rank in zip(anchors.tolist(), ranks.tolist(), strict=True):
-        has = negatives[0][i] >= 0
-        other = int(negatives[0][i])
-        table.append(
-            {
-                "id": ids[i],
-                "task": tasks[i],
-                "kind": kind,
-                "query": queries[i],
-                "positive": queries[partner[i]],
-                "label": labels[i],
-                "negatives": [queries[other]] if has else [],
-                "negative_labels": [labels[other]] if has and kind == "label" else [],
-                "positive_score": positives[1][i],
-                "negative_scores": [negatives[1][i]] if has else [],
-                "negative_origins": ["mined"] if has else [],
-                "origin": origins[i],
-                "rank": rank,
-            }
-        )
-    short = int(np.sum(negatives[0][anchors] < 0))
-    counts = Counts(rows_in=len(rows), rows_out=len(table), facts={"queries_short": short, "negatives_missing": short})
-    counts.facts |= {"mined_negatives": len(table) - short, "mutual_pairs": int(second.sum())}
-    counts.dropped["no_positive"] = len(rows) - len(table)
-    return table_of(table, PAIRS), counts
+    positive_scores = matrix(task.candidates.take(anchors)["positives"], -1, np.int64) == partner[anchors][:, None]
+    listed = matrix(task.candidates.take(anchors)["positive_scores"], np.nan, np.float32)
+    scores = listed[np.arange(len(anchors)), positive_scores.argmax(axis=1)]
+    rank = best_first(scores, second)
+    if task.rules.balanced:
+        rank = balanced(scores, second, examples.labels[anchors], examples.ids[anchors], task.rules.seed)
+    lengths = [len(own) for own in negatives]
+    flat = np.array([number for own in negatives for number in own], dtype=np.int64)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32))
+    own, others = rows.take(anchors), rows.take(flat)
+    label = examples.kind == "label"
+    columns = {name: own[name] for name in ("id", "task", "query", "label", "origin")}
+    columns |= {
+        "kind": pa.array([examples.kind] * len(own), pa.string()),
+        "positive": rows["query"].take(pa.array(partner[anchors])),
+        "negatives": pa.ListArray.from_arrays(offsets, others["query"].combine_chunks()),
+        "negative_labels": pa.ListArray.from_arrays(offsets, others["label"].combine_chunks())
+        if label
+        else pa.array([[]] * len(own), pa.list_(pa.string())),
+        "positive_score": pa.array(scores),
+        "negative_scores": pa.ListArray.from_arrays(
+            offsets, pa.array(examples.negative_scores(np.repeat(anchors, lengths), flat))
+        ),
+        "negative_origins": pa.array(origins, pa.list_(pa.string())),
+        "rank": pa.array(rank.astype(np.uint64)),
+    }
+    return pa.table([columns[name] for name in PAIRS.names], schema=PAIRS), second

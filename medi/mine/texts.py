@@ -11,20 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from medi.schema import POSITIVES, fold, table_of, text_id
-
-# How many given negatives that pass by fold are looked at by the encoder's eye; msmarco lists up to a hundred.
-GIVEN_LOOKED_AT = 8
+from medi.schema import fold, text_id
 
 
 @dataclass(frozen=True)
 class PairRules:
-    """How negatives are chosen: at most `given` of the row's own, and mined ones up to `mined` where none is left."""
+    """What a pair of a source says of other pairs, and how many of its own negatives a row keeps at most."""
 
     symmetric: bool
     clusters: bool
     given: int = 4
-    mined: int = 1
+
+    @property
+    def looked_at(self) -> int:
+        """Return how many given negatives that pass by fold the encoder looks at; msmarco lists up to a hundred."""
+        return 2 * self.given
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,14 @@ def narrowed(rows: pa.Table, rules: PairRules) -> tuple[pa.Table, Counter[str]]:
     So only few of a long list have to be tokenized. It must come first: known positives are those of the whole pool.
     """
     texts = Texts.by_fold(_texts_of(rows))
-    chosen, facts = given_negatives(rows, texts, known_positives(rows, texts, rules), GIVEN_LOOKED_AT)
+    chosen, facts = given_negatives(rows, texts, known_positives(rows, texts, rules), rules.looked_at)
     column = pa.array(chosen, pa.list_(pa.string()))
     return rows.set_column(rows.column_names.index("negatives"), rows.schema.field("negatives"), column), facts
 
 
 def given_negatives(rows: pa.Table, texts: Texts, known: "Known", most: int) -> tuple[list[list[str]], Counter[str]]:
     """Return each row's first `most` given negatives that may stand, in file order, each class once; and the rest,
-    counted: `given_known_positive` (or the query itself) and `given_repeated`.
+    counted: `given_known_positive` (or the query itself), `given_repeated` and `given_not_needed`.
     """
     kept: list[list[str]] = []
     facts: Counter[str] = Counter()
@@ -131,6 +132,8 @@ def given_negatives(rows: pa.Table, texts: Texts, known: "Known", most: int) -> 
                 facts["given_repeated"] += 1
             elif len(chosen) < most:
                 chosen.append(text)
+            else:
+                facts["given_not_needed"] += 1
             seen.add(candidate)
         kept.append(chosen)
     return kept, facts
@@ -208,17 +211,16 @@ def known_positives(rows: pa.Table, texts: Texts, rules: PairRules) -> Known:
     return Known(known, None)
 
 
-def audit(source: str, rows: pa.Table, pairs: pa.Table) -> pa.Table:
-    """Return POSITIVES of a unit: every known positive, as text_ids of folded texts, distinct and sorted.
+def conflicting(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return which rows are, to the encoder, one text with two labels, bool [n]; of such a text no label is right."""
+    pairs = set(zip(classes.tolist(), labels.tolist(), strict=True))
+    times = Counter(c for c, _ in pairs)
+    return np.array([times[c] > 1 for c in classes.tolist()], dtype=bool)
 
-    For embedding sets these are the pool's pairs and other positives; Super-NI rows have no positive of their own, so
-    there the mined pairs are.
-    """
-    found = set(zip(pairs["task"].to_pylist(), pairs["query"].to_pylist(), pairs["positive"].to_pylist(), strict=True))
-    columns = (rows[c].to_pylist() for c in ("task", "query", "positive", "other_positives"))
-    for task, query, positive, others in zip(*columns, strict=True):
-        if positive is not None:
-            found.update((task, query, text) for text in (positive, *others))
-    lines = sorted({(task, text_id(fold(query)), text_id(fold(positive))) for task, query, positive in found})
-    table = [{"source": source, "task": t, "query": q, "positive": p} for t, q, p in lines]
-    return table_of(table, POSITIVES)
+
+def equal_to(queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
+    """Return for each query class the numbers of the documents of that class."""
+    order = np.argsort(documents, kind="stable")
+    low = np.searchsorted(documents[order], queries, side="left")
+    high = np.searchsorted(documents[order], queries, side="right")
+    return [order[a:b] for a, b in zip(low, high, strict=True)]

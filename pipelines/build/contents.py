@@ -18,6 +18,7 @@ from medi.source import Source
 from medi.sources import ALL
 from medi.store import Record
 from pipelines.build.context import Context
+from pipelines.build.keep import EVERYTHING
 from pipelines.build.steps import Chain, ingest_step
 from pipelines.build.units import SUPER_NI, Plan, Unit
 
@@ -33,7 +34,7 @@ class Finished:
     @property
     def dropped(self) -> dict[str, int]:
         """Return reason -> rows over all stages: drawn rows = got rows + their sum."""
-        records = [self.rows] + ([self.chain.mined, self.chain.sampled] if self.chain else [])
+        records = [self.rows] + ([self.chain.mined.pairs, self.chain.sampled] if self.chain else [])
         total: Counter[str] = Counter()
         for record in records:
             total.update(record.counts["dropped"])
@@ -54,7 +55,7 @@ def finished(context: Context, units: Iterable[Unit], chains: dict[str, Chain | 
     """Return the units with their records, in the order of the release: sources as in Table 5, tasks by name."""
     place = {source.name: number for number, source in enumerate(ALL)}
     ordered = sorted(units, key=lambda u: (place[u.source], u.name))
-    return [Finished(u, ingest_step(context, u, look=True), chains[u.name]) for u in ordered]
+    return [Finished(u, ingest_step(context, u, look=EVERYTHING), chains[u.name]) for u in ordered]
 
 
 def contents_of(context: Context, plan: Plan, done: Sequence[Finished], run: dict[str, object]) -> Contents:
@@ -69,7 +70,7 @@ def contents_of(context: Context, plan: Plan, done: Sequence[Finished], run: dic
         tasks=[entry for f in done for entry in _task_entries(context, f)],
         records=[records[key] for key in sorted(records, key=lambda k: (records[k]["stage"], records[k]["unit"], k))],
         examples=lambda: _examples(context, done),
-        positives=lambda: (context.store.open(f.chain.audit) for f in done if f.chain),
+        positives=lambda: (context.store.open(f.chain.mined.audit) for f in done if f.chain),
         run={**run, "versions": _versions(), "machine": {"arithmetic": context.spec.arithmetic}},  # type: ignore[dict-item]
     )
 
@@ -84,6 +85,7 @@ def params_of(context: Context, done: Sequence[Finished] = ()) -> dict[str, obje
     tasks = [f.unit.name for f in done if f.unit.source == SUPER_NI]
     words = context.instructions
     params |= {
+        "mining": context.rules.to_json(),
         "encoder": context.encoder_params,
         "super_ni_tasks": {"choice": _choice(settings.super_ni_tasks), "names": tasks},
         "instructions": digest_of([words.style.__dict__, sorted(words.msmarco_domains.items()), words.vocabulary]),
@@ -172,7 +174,7 @@ def _evidence(done: Finished) -> dict[str, object]:
     evidence: dict[str, object] = {"ingest": {k: v for k, v in done.facts.items() if k != "definition"}}
     if done.chain:
         evidence["tokens"] = done.chain.tokens.counts["facts"]
-        evidence["mine"] = done.chain.mined.counts["facts"]
+        evidence["mine"] = done.chain.mined.pairs.counts["facts"]
     return evidence
 
 

@@ -8,14 +8,18 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from medi import fetch
+from medi import fetch, rescore
 from medi.encoder import EncoderSpec, LoadedEncoder, describe, load
 from medi.installed import check_faiss
 from medi.instruct import Instructions, load_instructions
+from medi.mine import Search
+from medi.mine.engine import find_gpu
+from medi.profiles import Rules
+from medi.rescore import CrossScorer
 from medi.schema import digest_of
 from medi.stages import VERSIONS
 from medi.store import Store
@@ -26,11 +30,13 @@ from pipelines.presets import Settings
 
 @dataclass(frozen=True)
 class Context:
-    """One build's settings and encoder, whose weights may still be on the Hub."""
+    """One build's settings, encoder and, with `--rescore`, cross-encoder; their weights may still be on the Hub."""
 
     settings: Settings
     spec: EncoderSpec
     encoder_files: fetch.EncoderFiles
+    scorer: EncoderSpec | None = None
+    scorer_files: fetch.EncoderFiles | None = None
 
     @property
     def workspace(self) -> Path:
@@ -63,15 +69,27 @@ class Context:
         return _instructions()
 
     @property
-    def scan_bytes(self) -> int:
-        """Return what one block of mining may take: a sixteenth of the memory budget, within 8 MB and 256 MB."""
+    def rules(self) -> Rules:
+        """Return how negatives are chosen."""
+        rules = self.settings.rules
+        return rules if self.scorer is None else replace(rules, rescore=self.scorer.to_json())
+
+    @property
+    def search(self) -> Search:
+        """Return what one search may use: a sixteenth of the memory budget, within 8 MB and 256 MB, and the GPU."""
         budget_bytes = self.settings.memory_bytes or _machine_bytes() // 4
-        return min(max(budget_bytes // 16, 8 << 20), 256 << 20)
+        return Search(min(max(budget_bytes // 16, 8 << 20), 256 << 20), _gpu())
 
     def encoder(self) -> LoadedEncoder:
         """Return the encoder, fetched where it is not here yet and loaded once a process. Imports torch."""
         with _LOADING:
             return _loaded(self.spec, self.encoder_files, self.manners)
+
+    def cross_encoder(self) -> CrossScorer:
+        """Return the cross-encoder of `--rescore`, loaded once a process. Imports torch."""
+        assert self.scorer is not None and self.scorer_files is not None
+        with _LOADING:
+            return _loaded_scorer(self.scorer, self.scorer_files, self.manners)
 
     @contextmanager
     def device(self) -> Iterator[None]:
@@ -90,7 +108,11 @@ def prepare(settings: Settings) -> Context:
     check_faiss()
     settings.workspace.mkdir(parents=True, exist_ok=True)
     files = fetch.find_encoder(settings.encoder, settings.revision, manners(settings))
-    return Context(settings, describe(files.name, files.folder, files.revision, settings.dtype), files)
+    spec = describe(files.name, files.folder, files.revision, settings.dtype)
+    if settings.rescore is None:
+        return Context(settings, spec, files)
+    scorer_files = fetch.find_encoder(settings.rescore, None, manners(settings))
+    return Context(settings, spec, files, rescore.describe(scorer_files), scorer_files)
 
 
 def manners(settings: Settings) -> fetch.Settings:
@@ -120,6 +142,17 @@ def _machine_bytes() -> int:
 @cache
 def _vectors(root: Path, encoder_key: str) -> VectorStore:
     return VectorStore(root, encoder_key)
+
+
+@cache
+def _gpu() -> bool:
+    """Return whether FAISS may search on a GPU; where one is here and is not right, a line says so."""
+    return find_gpu(_say)
+
+
+@cache
+def _loaded_scorer(spec: EncoderSpec, files: fetch.EncoderFiles, how: fetch.Settings) -> CrossScorer:
+    return rescore.load(spec, fetch.fetch_encoder(files, how))
 
 
 @cache

@@ -18,8 +18,9 @@ from medi.sample import quota_of
 from medi.source import Source, Variant
 from medi.sources import by_name
 from pipelines.build.context import Context
+from pipelines.build.keep import EVERYTHING, NOTHING, Missing
 from pipelines.build.progress import Reporter
-from pipelines.build.steps import Missing, ingest_step
+from pipelines.build.steps import ingest_step
 from pipelines.build.units import SUPER_NI, TASK_QUOTA_ROWS, Group, Unit, task_units, unit_of
 
 # The task files of Super-NI are 3.2 GB for 1,616 tasks.
@@ -71,7 +72,7 @@ def _beginnings(context: Context, source: Source, variant: Variant, look: bool) 
         files = _first_bytes(remotes, size_bytes, context.manners)
         unit = unit_of(context, source, Found(variant, files))
         is_all = len(files) == len(remotes) and not files[-1].prefix
-        if is_all or ingest_step(context, unit, look).rows >= pool_rows(unit.quota_rows):
+        if is_all or ingest_step(context, unit, EVERYTHING if look else NOTHING).rows >= pool_rows(unit.quota_rows):
             return unit
         size_bytes *= 2
 

@@ -17,6 +17,7 @@ from prefect.runtime import flow_run
 from rich.console import Console
 
 from medi.errors import MediError
+from medi.fetch import Unreachable
 from pipelines.build.context import Context
 from pipelines.build.prefect_home import check_server, task_runner
 from pipelines.build.run import (
@@ -54,10 +55,10 @@ class StepFailed(MediError):
 def _may_pass(tried: object, run: TaskRun, state: "State[object]") -> bool:
     """Return whether a failed fetch is worth another try: below medi's own error lies one of the network or the disk.
 
-    What is wrong with the data or the call, or is not there, has no such cause.
+    What is wrong with the data or the call, or is not there, has no such cause; a host that is dead was tried enough.
     """
     error = getattr(state.data, "__cause__", None)
-    return error is not None and error.__cause__ is not None
+    return error is not None and error.__cause__ is not None and not isinstance(error, Unreachable)
 
 
 def _task(kind: str) -> "Task[[str, Context, Step], Step]":

@@ -20,8 +20,9 @@ from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
 from pipelines.build.fetching import located, obtain, show_plan
+from pipelines.build.keep import EVERYTHING, Missing
 from pipelines.build.prefect_home import settle
-from pipelines.build.steps import Missing, encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
+from pipelines.build.steps import encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
 from pipelines.build.summary import show_left_out, show_result
 from pipelines.build.units import Group, Plan, plan_groups
 from pipelines.presets import Settings, resolve
@@ -184,7 +185,7 @@ def look(context: Context, groups: Sequence[Group]) -> list[Finished] | None:
     if not all(group.units for group in groups):
         return None
     try:
-        return finished(context, units, {unit.name: finish(context, unit, look=True) for unit in units})
+        return finished(context, units, {unit.name: finish(context, unit, look=EVERYTHING) for unit in units})
     except Missing:
         return None
 
@@ -226,6 +227,7 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         "seconds": {name: round(value, 3) for name, value in sorted(seconds.items())},
         "started": job.started,
         "paths": {"out": str(settings.out), "raw": str(settings.raw or ""), "workspace": str(settings.workspace)},
+        "options": options_of(settings),
         "resources": {"workers": settings.workers, "runner": settings.runner, "memory_bytes": settings.memory_bytes},
     }
     contents = contents_of(job.context, job.plan, done, run)

@@ -4,7 +4,7 @@ A unit is what goes through the stages on its own: one of the 30 embedding sets,
 records; tables stay in the store.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -15,11 +15,12 @@ from medi.domains import Queries, Vocabulary, find_domains
 from medi.embed import chunks, embed, tokens
 from medi.instruct import Clusters, UnitInstructions, instruct
 from medi.sample import sample
-from medi.schema import Counts, digest_of, digest_table, text_id
-from medi.stages import VERSIONS
+from medi.schema import Counts, text_id
 from medi.store import Record
 from medi.vectors import CHUNK_ROWS, id_numbers
 from pipelines.build.context import Context
+from pipelines.build.keep import NOTHING, Look, step
+from pipelines.build.mining import Desk, Mined, given_rules, kind_of, mine_unit
 from pipelines.build.progress import reporter
 from pipelines.build.reading import run_ingest
 from pipelines.build.units import SUPER_NI, Unit
@@ -27,25 +28,20 @@ from pipelines.build.units import SUPER_NI, Unit
 
 @dataclass(frozen=True)
 class Chain:
-    """The records of a unit's stages, in their order."""
+    """The records of a unit's stages."""
 
     rows: Record
     tokens: Record
-    mined: Record
-    audit: Record
+    mined: Mined
     sampled: Record
     instructed: Record
 
     def records(self) -> list[Record]:
         """Return them as a list."""
-        return [self.rows, self.tokens, self.mined, self.audit, self.sampled, self.instructed]
+        return [self.rows, self.tokens, *self.mined.records(), self.sampled, self.instructed]
 
 
-class Missing(Exception):
-    """A step's result is not in the store, and the caller only looks."""
-
-
-def ingest_step(context: Context, unit: Unit, look: bool = False) -> Record:
+def ingest_step(context: Context, unit: Unit, look: Look = NOTHING) -> Record:
     """Return the record of the unit's ROWS."""
     settings = context.settings
     params: dict[str, object] = {
@@ -67,19 +63,21 @@ def ingest_step(context: Context, unit: Unit, look: bool = False) -> Record:
             "beginnings": sorted(file.name for file in unit.files if file.prefix),
         }
     inputs = {file.name: file.sha256 for file in (*unit.files, *unit.pages)}
-    return _step(context, ("ingest", unit.name, params, inputs), look, lambda: run_ingest(settings, unit))
+    return step(context, ("ingest", unit.name, params, inputs), look, lambda: run_ingest(settings, unit))
 
 
-def tokens_step(context: Context, unit: Unit, rows: Record, look: bool = False) -> Record:
+def tokens_step(context: Context, unit: Unit, rows: Record, look: Look = NOTHING) -> Record:
     """Return the record of the unit's TOKENS."""
     spec = context.spec.to_json()
-    params = {key: spec[key] for key in ("name", "revision", "prompt", "max_length_tokens")}
+    params: dict[str, object] = {key: spec[key] for key in ("name", "revision", "prompt", "max_length_tokens")}
+    if unit.source != SUPER_NI:
+        params["given_negatives"] = context.rules.given_negatives
 
     def run() -> tuple[pa.Table, Counts]:
-        texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows), rules_of(unit))
+        texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows), given_rules(context, unit))
         return tokens(texts, context.encoder().tokenize, context.spec.max_length_tokens)
 
-    return _step(context, ("tokens", unit.name, params, {"rows": rows.content}), look, run)
+    return step(context, ("tokens", unit.name, params, {"rows": rows.content}), look, run)
 
 
 def lengths_to_encode(context: Context, unit: Unit) -> dict[str, int]:
@@ -89,7 +87,7 @@ def lengths_to_encode(context: Context, unit: Unit) -> dict[str, int]:
         return {}
     table = context.store.open(tokens_step(context, unit, rows))
     known = dict(zip(table["text_id"].to_pylist(), table["length_tokens"].to_pylist(), strict=True))
-    texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), rules_of(unit), table)
+    texts = mine.texts_to_encode(context.store.open(rows), kind_of(rows), given_rules(context, unit), table)
     return {text: known[text_id(text)] for text in texts}
 
 
@@ -114,55 +112,13 @@ def encode_texts(context: Context, lengths: Mapping[str, int]) -> None:
             reporter().advance("embed", rows=len(chunk), steps=len(chunk))
 
 
-def rules_of(unit: Unit) -> mine.PairRules | None:
-    """Return how an embedding set is mined in profile `paper`; None for a Super-NI task.
-
-    The first four given negatives that pass; one mined negative where there is none.
-    """
-    source = unit.declared
-    return None if unit.source == SUPER_NI else mine.PairRules(source.symmetric, source.clusters, given=4, mined=1)
-
-
-def mine_step(context: Context, unit: Unit, rows: Record, token_record: Record, look: bool = False) -> Record:
-    """Return the record of the unit's PAIRS, all of the pool."""
-    kind, rules = kind_of(rows), rules_of(unit)
-    params: dict[str, object] = {"kind": kind, "profile": context.settings.profile, "encoder": context.encoder_params}
-    if rules:
-        params["rules"] = asdict(rules)
-    inputs = {"rows": rows.content, "tokens": token_record.content}
-
-    def run() -> tuple[pa.Table, Counts]:
-        table, token_table = context.store.open(rows), context.store.open(token_record)
-        encoded = mine.texts_to_encode(table, kind, rules, token_table)
-        vectors = context.vectors.gather(id_numbers([text_id(text) for text in encoded]))
-        known = mine.texts_to_tokenize(table, kind, rules)
-        texts = mine.Texts.of(known, token_table, encoded, vectors)
-        if rules:
-            return mine.mine_pairs(table, texts, rules, context.scan_bytes)
-        task = mine.mine_label_task if kind == "label" else mine.mine_text_task
-        return task(table, texts, context.scan_bytes)
-
-    return _step(context, ("mine", unit.name, params, inputs), look, run)
-
-
-def audit_step(context: Context, unit: Unit, rows: Record, mined: Record, look: bool = False) -> Record:
-    """Return the record of the unit's POSITIVES, what `medi verify` checks negatives against."""
-
-    def run() -> tuple[pa.Table, Counts]:
-        table = mine.audit(unit.source, context.store.open(rows), context.store.open(mined))
-        return table, Counts(rows_in=len(table), rows_out=len(table))
-
-    inputs = {"rows": rows.content, "pairs": mined.content}
-    return _step(context, ("audit", unit.name, {"source": unit.source}, inputs), look, run)
-
-
-def sample_step(context: Context, unit: Unit, mined: Record, look: bool = False) -> Record:
+def sample_step(context: Context, unit: Unit, mined: Record, look: Look = NOTHING) -> Record:
     """Return the record of the unit's PAIRS within the quota."""
     what = ("sample", unit.name, {"quota_rows": unit.quota_rows}, {"pairs": mined.content})
-    return _step(context, what, look, lambda: sample(context.store.open(mined), unit.quota_rows))
+    return step(context, what, look, lambda: sample(context.store.open(mined), unit.quota_rows))
 
 
-def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, look: bool = False) -> Record:
+def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, look: Look = NOTHING) -> Record:
     """Return the record of the unit's EXAMPLES."""
     words = instructions_of(context, unit, rows)
     params: dict[str, object] = {"instructions": asdict(words)}
@@ -178,7 +134,7 @@ def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, l
         pairs = context.store.open(sampled)
         return instruct(pairs, words, _clusters(context, pairs) if unit.source == CLUSTERED else None)
 
-    return _step(context, ("instruct", unit.name, params, {"pairs": sampled.content}), look, run)
+    return step(context, ("instruct", unit.name, params, {"pairs": sampled.content}), look, run)
 
 
 # The source whose rows are cut into clusters, each a task with its own domain word (paper, Table 7).
@@ -209,51 +165,21 @@ def instructions_of(context: Context, unit: Unit, rows: Record) -> UnitInstructi
     return context.instructions.for_task(unit.name, str(facts["definition"]), str(facts["licence"]))
 
 
-def kind_of(rows: Record) -> str:
-    """Return `pair`, `label` or `text`."""
-    return str(rows.counts["facts"].get("kind", "pair"))
-
-
 def is_skipped(rows: Record) -> bool:
     """Return whether the unit gives nothing, with the reason in its facts."""
     return rows.rows == 0
 
 
-def finish(context: Context, unit: Unit, look: bool = False) -> Chain | None:
+def finish(context: Context, unit: Unit, look: Look = NOTHING) -> Chain | None:
     """Return the records of all stages of a unit whose vectors are there, or None where it gives no rows.
 
     Raises:
-        Missing: with `look`, where a record is not in the store.
+        Missing: a record of the stages `look` is not in the store.
     """
     rows = ingest_step(context, unit, look)
     if is_skipped(rows):
         return None
     token_record = tokens_step(context, unit, rows, look)
-    mined = mine_step(context, unit, rows, token_record, look)
-    sampled = sample_step(context, unit, mined, look)
-    audit = audit_step(context, unit, rows, mined, look)
-    return Chain(rows, token_record, mined, audit, sampled, instruct_step(context, unit, rows, sampled, look))
-
-
-_What = tuple[str, str, Mapping[str, object], dict[str, str]]
-
-
-def _step(context: Context, what: _What, look: bool, run: Callable[[], tuple[pa.Table, Counts]]) -> Record:
-    """Return the record for (stage, unit, params, inputs), running the stage where there is none.
-
-    Raises:
-        Missing: with `look`, where there is none.
-    """
-    stage, unit, params, inputs = what
-    version = VERSIONS[stage]
-    identity = {"stage": stage, "version": version, "unit": unit, "params": params, "inputs": inputs}
-    key = digest_of(identity)[:32]
-    found = context.store.find(stage, key)
-    if found:
-        return found
-    if look:
-        raise Missing(f"{stage} of {unit}")
-    table, counts = run()
-    counts.check(f"{stage} of {unit}")
-    record = Record(stage, version, unit, dict(params), inputs, key, digest_table(table), len(table), counts.to_json())
-    return context.store.write(record, table)
+    mined = mine_unit(Desk(context, unit, rows, token_record), look)
+    sampled = sample_step(context, unit, mined.pairs, look)
+    return Chain(rows, token_record, mined, sampled, instruct_step(context, unit, rows, sampled, look))

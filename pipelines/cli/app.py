@@ -19,6 +19,7 @@ from medi.errors import MediError, UsageError
 from pipelines.cli.build import build
 from pipelines.cli.domains import domains
 from pipelines.cli.inspect import inspect
+from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
 from pipelines.cli.verify import verify
 from pipelines.stopping import STOPPED, stopped_line
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, sources, domains, inspect, verify):
+for command in (build, reselect, sources, domains, inspect, verify):
     app.command()(command)
 
 

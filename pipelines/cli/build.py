@@ -14,7 +14,7 @@ from pipelines.presets import Settings, resolve
 def build(
     context: typer.Context,
     preset: Annotated[str, typer.Option(metavar="sample|lite|full", help="What is built.")] = "sample",
-    profile: Annotated[str | None, typer.Option(metavar="paper", help="The rules of mining.")] = None,
+    profile: Annotated[str | None, typer.Option(metavar="paper|clean", help="The rules of mining.")] = None,
     raw: Annotated[Path | None, typer.Option(metavar="DIR", help="Read local files; download nothing.")] = None,
     sources: Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources.")] = None,
     super_ni_tasks: Annotated[str | None, typer.Option(metavar="all|listed|FILE", help="Which Super-NI tasks.")] = None,
@@ -34,6 +34,17 @@ def build(
     max_bad_rows: Annotated[str | None, typer.Option(metavar="N|P%", help="Bad rows a source may have.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Mended rows are bad rows.")] = False,
     check_all_lines: Annotated[bool, typer.Option("--check-all-lines", help="Parse undrawn lines too.")] = False,
+    negatives: Annotated[int | None, typer.Option(metavar="N", help="Negatives of a row.")] = None,
+    strategy: Annotated[str | None, typer.Option(metavar="passage|s_neg", help="What pairs are searched by.")] = None,
+    skip_top: Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest.")] = None,
+    window: Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest, at most 64.")] = None,
+    min_score: Annotated[float | None, typer.Option(metavar="F", help="Least score of a mined negative.")] = None,
+    max_score: Annotated[float | None, typer.Option(metavar="F", help="Highest score of one.")] = None,
+    absolute_margin: Annotated[float | None, typer.Option(metavar="F", help="How far below the positive.")] = None,
+    relative_margin: Annotated[float | None, typer.Option(metavar="F", help="The same, as a share of it.")] = None,
+    sampling: Annotated[str | None, typer.Option(metavar="top|random", help="Which of the window.")] = None,
+    fill: Annotated[str | None, typer.Option(metavar="none|other_rows|random", help="What rows in need get.")] = None,
+    rescore: Annotated[str | None, typer.Option(metavar="MODEL", help="A cross-encoder that rescores.")] = None,
     show_params: Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes, no build.")] = False,
 ) -> None:
     """Turn raw files into MEDI shards.
@@ -44,8 +55,10 @@ def build(
         preset, profile=profile, raw=raw, sources=_names(sources), super_ni_tasks=super_ni_tasks,
         variants=_variants(variant), take=take, scale=scale, seed=seed, encoder=encoder, revision=revision, dtype=dtype,
         out=out, workspace=workspace, workers=workers, runner=runner, memory_bytes=memory, offline=offline,
-        max_bad_rows=max_bad_rows, strict=strict, check_all_lines=check_all_lines, show_params=show_params,
-        debug=bool(context.find_root().params.get("debug")),
+        negatives=negatives, strategy=strategy, skip_top=skip_top, window=window, min_score=min_score,
+        max_score=max_score, absolute_margin=absolute_margin, relative_margin=relative_margin, sampling=sampling,
+        fill=fill, rescore=rescore, max_bad_rows=max_bad_rows, strict=strict, check_all_lines=check_all_lines,
+        show_params=show_params, debug=bool(context.find_root().params.get("debug")),
     )  # fmt: skip
     if settings.show_params:
         _print_params(settings)

@@ -1,0 +1,154 @@
+"""Stage `candidates`: for each of the ROWS the 64 nearest rows it may be paired with, and their scores.
+
+What a row must never get is left out here already: itself, its known positives, and every text that is one of those to
+the encoder. So whatever is chosen among the candidates later, no positive becomes a negative (design section 7).
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from medi.mine.search import Found, Lists, Search, top_k
+from medi.mine.texts import Known, PairRules, Texts, conflicting, equal_to, known_positives
+from medi.profiles import CANDIDATES_KEPT
+from medi.schema import CANDIDATES, Counts
+
+_Side = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def pair_candidates(
+    rows: pa.Table, texts: Texts, rules: PairRules, strategy: str, search: Search
+) -> tuple[pa.Table, Counts]:
+    """Return CANDIDATES of an embedding set, a line for each of the ROWS in their order.
+
+    A candidate is the number of a row, and stands for its positive; the first row of each distinct document does, and
+    with strategy `s_neg` every row. Rows whose positive is the query to the encoder have no candidates and are none.
+    """
+    known = known_positives(rows, texts, rules)
+    queries, documents = (texts.classes(rows[column].to_pylist()) for column in ("query", "positive"))
+    usable = np.flatnonzero(queries != documents)
+    if strategy == "s_neg":
+        found = _by_s_neg(rows.take(usable), texts, known, search)
+        numbers = np.where(found.numbers >= 0, usable[found.numbers], -1)
+        return _table(rows, usable, None, (numbers, np.clip(found.scores, -2, 2), found.barred))
+    numbers, scores, barred = _by_passage(rows.take(usable), texts, known, search)
+    numbers = np.where(numbers >= 0, usable[numbers], -1)
+    return _table(rows, usable, None, (numbers, np.clip(scores, -1, 1), barred))
+
+
+def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
+    """Return CANDIDATES of a label task: the nearest of the same label as positives, of other labels as negatives.
+
+    Rows of one text to the encoder with two labels have none and are none.
+    """
+    labels = np.array(rows["label"].to_pylist(), dtype=object)
+    queries = rows["query"].to_pylist()
+    vectors, classes = texts.vectors_of(queries), texts.classes(queries)
+    usable = ~conflicting(classes, labels)
+    sides = tuple((_numbers(len(rows)), _scores(len(rows)), np.zeros(len(rows), dtype=np.int64)) for _ in range(2))
+    for label in sorted(set(labels[usable].tolist())):
+        inside, outside = np.flatnonzero(usable & (labels == label)), np.flatnonzero(usable & (labels != label))
+        for side, pool in zip(sides, (inside, outside), strict=True):
+            barred = Lists.of(equal_to(classes[inside], classes[pool]))
+            found = top_k(vectors[inside], vectors[pool], CANDIDATES_KEPT, barred, search)
+            if len(pool):
+                side[0][inside] = np.where(found.numbers >= 0, pool[found.numbers], -1)
+            side[1][inside], side[2][inside] = np.clip(found.scores, -1, 1), found.barred
+    every = np.arange(len(rows))
+    return _table(rows, every, sides[0], sides[1])
+
+
+def text_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
+    """Return CANDIDATES of a text task: by s_pos as positives, by s_neg as negatives (paper 2.3).
+
+    One inner-product search answers both: among [x; y], for [x; y] and for [x; -y].
+    """
+    inputs, outputs = (texts.vectors_of(rows[column].to_pylist()) for column in ("query", "output"))
+    classes = texts.classes(rows["query"].to_pylist())
+    both, barred = np.hstack([inputs, outputs]), Lists.of(equal_to(classes, classes))
+    positives = top_k(both, both, CANDIDATES_KEPT, barred, search)
+    negatives = top_k(np.hstack([inputs, -outputs]), both, CANDIDATES_KEPT, barred, search)
+    # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
+    sides = [(found.numbers, np.clip(found.scores, -2, 2), found.barred) for found in (positives, negatives)]
+    return _table(rows, np.arange(len(rows)), sides[0], sides[1])
+
+
+def _by_passage(rows: pa.Table, texts: Texts, known: Known, search: Search) -> _Side:
+    """Return for each row the nearest documents to its query: numbers of rows, cosines, known positives passed."""
+    positives = rows["positive"].to_pylist()
+    order = np.argsort(texts.numbers(positives), kind="stable")
+    classes = texts.classes(positives)
+    # Of documents that are one text the one of the smallest text_id stands for all, and its first row for it.
+    _, first = np.unique(classes[order], return_index=True)
+    shown = order[np.sort(first)]
+    queries = texts.numbers(rows["query"].to_pylist())
+    distinct, of_row = np.unique(queries, return_inverse=True)
+    lists = barred_documents(known, texts.class_of[distinct], classes[shown])
+    documents = texts.vectors[texts.vector_of[texts.numbers(positives)[shown]]]
+    found = top_k(texts.vectors[texts.vector_of[distinct]], documents, CANDIDATES_KEPT, Lists.of(lists), search)
+    numbers = np.where(found.numbers >= 0, shown[found.numbers], -1) if len(shown) else found.numbers
+    return numbers[of_row], found.scores[of_row], found.barred[of_row]
+
+
+def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search) -> Found:
+    """Return for each row the best other rows by cos(query, query') - cos(document, document')."""
+    queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
+    asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
+    lists = barred_documents(known, texts.classes(queries), texts.classes(documents))
+    return top_k(
+        np.hstack([asked, -answered]), np.hstack([asked, answered]), CANDIDATES_KEPT, Lists.of(lists), search
+    )
+
+
+def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
+    """Return for each query's class the numbers of the documents (given by class) that it must never get."""
+    order = np.argsort(documents, kind="stable")
+    ordered = documents[order]
+    if known.cluster_of is not None:
+        return equal_to(known.cluster_of[queries], known.cluster_of[documents])
+    barred = []
+    for query in queries.tolist():
+        own = np.array(sorted({query, *known.of_query.get(query, ())}), dtype=np.int64)
+        low, high = np.searchsorted(ordered, own, side="left"), np.searchsorted(ordered, own, side="right")
+        parts = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True) if a < b]
+        barred.append(np.concatenate(parts) if parts else np.empty(0, dtype=np.int64))
+    return barred
+
+
+def _numbers(count: int) -> np.ndarray:
+    return np.full((count, CANDIDATES_KEPT), -1, dtype=np.int64)
+
+
+def _scores(count: int) -> np.ndarray:
+    return np.full((count, CANDIDATES_KEPT), -np.inf, dtype=np.float32)
+
+
+def _table(rows: pa.Table, usable: np.ndarray, positives: _Side | None, negatives: _Side) -> tuple[pa.Table, Counts]:
+    """Return the table, and as facts how many candidates it holds."""
+    empty = _numbers(len(usable)), _scores(len(usable)), np.zeros(len(usable), dtype=np.int64)
+    lists = [_lists(len(rows), usable, numbers, scores) for numbers, scores, _ in (positives or empty, negatives)]
+    known = np.zeros(len(rows), dtype=np.int32)
+    known[usable] = negatives[2]
+    table = pa.table([rows["id"], *lists[0], *lists[1], pa.array(known)], schema=CANDIDATES)
+    facts: dict[str, object] = {"candidates": len(lists[1][0].flatten()), "known_positives_passed": int(known.sum())}
+    return table, Counts(len(rows), len(rows), facts=facts)
+
+
+def _lists(count: int, usable: np.ndarray, numbers: np.ndarray, scores: np.ndarray) -> tuple[pa.Array, pa.Array]:
+    """Return the numbers and scores that are there as two list arrays of `count` rows."""
+    lengths = np.zeros(count, dtype=np.int64)
+    lengths[usable] = (numbers >= 0).sum(axis=1)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    there = numbers >= 0
+    return (
+        pa.ListArray.from_arrays(offsets, pa.array(numbers[there].astype(np.int32))),
+        pa.ListArray.from_arrays(offsets, pa.array(scores[there].astype(np.float32))),
+    )
+
+
+def matrix(lists: pa.ChunkedArray | pa.Array, filler: float, kind: type) -> np.ndarray:
+    """Return lists of numbers as an array [n, longest], `filler` behind their ends."""
+    array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    lengths = array.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    found = np.full((len(array), max(1, int(lengths.max(initial=0)))), filler, dtype=kind)
+    found[np.arange(found.shape[1]) < lengths[:, None]] = array.flatten().to_numpy(zero_copy_only=False)
+    return found

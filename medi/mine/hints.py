@@ -1,0 +1,49 @@
+"""What the rules of mining may need beside texts and candidates: near-duplicates, and a cross-encoder's scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from medi.mine.candidates import matrix
+from medi.mine.search import SCAN_BYTES
+from medi.mine.select import Listing
+
+# What choosing among the candidates of one row takes: numbers, names, scores, marks and orders of each.
+ROW_BYTES = 64 * 128
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Hints, and the memory of one block.
+
+    `near` int64 [t]: a group for each text of `Texts`, equal for near-duplicates; `rescored` RESCORED, the
+    cross-encoder's scores of the candidates within the window, a line for each of the ROWS.
+    """
+
+    near: np.ndarray | None = None
+    rescored: pa.Table | None = None
+    scan_bytes: int = SCAN_BYTES
+
+
+CHOSEN_POSITIVE = "mining chose a known positive as a negative; this is a fault of medi, please report it"
+NO_HINTS = Hints()
+
+
+def names(ids: Sequence[str]) -> np.ndarray:
+    """Return row ids as uint64 [n]: names that do not depend on other rows."""
+    return np.array([int(i.rsplit("/", 1)[-1], 16) for i in ids], dtype=np.uint64)
+
+
+def rescored_listing(listing: Listing, rescored: pa.Table, keep_lowest: bool = True) -> Listing:
+    """Return the listing with the cross-encoder's scores, in whose order candidates are then chosen.
+
+    `keep_lowest` is False where margins do not apply.
+    """
+    found = matrix(rescored["scores"], -np.inf, np.float32)
+    scores = np.full(listing.numbers.shape, -np.inf, dtype=np.float32)
+    width = min(found.shape[1], scores.shape[1])
+    scores[:, :width] = found[:, :width]
+    lowest = rescored["lowest"].to_numpy() if keep_lowest else np.full(len(rescored), np.nan, dtype=np.float32)
+    return listing._replace(scores=scores, lowest=lowest, rescored=True)

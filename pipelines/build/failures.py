@@ -1,0 +1,43 @@
+"""What went wrong in a build -> what a person reads of it: a line for each source or task, and one error at the end."""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from medi.errors import MediError
+from medi.fetch import Unreachable
+
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+
+
+def one_line(name: str, error: MediError) -> str:
+    """Return the error in one line that names its unit or source; a host that is dead is so for all of them."""
+    line = " ".join(str(error).split())
+    return line if name in line or isinstance(error, Unreachable) else f"{name}: {line}"
+
+
+def failure_of(lines: Iterable[str]) -> MediError:
+    """Return the error that a build ends with: the only line, or one that counts them and has each as a note."""
+    lines = list(dict.fromkeys(lines))
+    if len(lines) == 1:
+        return MediError(lines[0])
+    failure = MediError(
+        f"{len(lines)} sources or tasks failed, nothing is published; put right what the lines above say and run "
+        "the same command again: what the others made is kept"
+    )
+    for line in lines:
+        failure.add_note(line)
+    return failure
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Let an error of the disk that names no file (a write knows only its handle) name the folder that is written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _DISK and not error.filename:
+            raise OSError(error.errno, os.strerror(error.errno), str(folder)) from error
+        raise

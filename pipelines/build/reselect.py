@@ -1,0 +1,85 @@
+"""Other negatives for a finished release: chosen again among the kept candidates, without an encoder or a search.
+
+The build is repeated as it was, with other mining options; what reads, tokenizes, encodes or searches must lie in the
+workspace already.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from medi.errors import MediError
+from medi.release import open_release
+from medi.release.manifest import RUN
+from medi.release.swap import finish_swap, refuse_strangers
+from pipelines.build import progress
+from pipelines.build.contents import finished
+from pipelines.build.context import prepare
+from pipelines.build.fetching import located
+from pipelines.build.keep import SEARCHED, Missing
+from pipelines.build.run import BuildResult, Job, publish, settings_from
+from pipelines.build.steps import finish
+from pipelines.build.summary import show_result
+from pipelines.build.units import plan_groups
+from pipelines.presets import MINING, Settings
+
+
+def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, console: Console) -> BuildResult:
+    """Build the release of `folder` again with other mining options (fields of Settings), into `out` or its place.
+
+    Raises:
+        UsageError: an option is wrong, or nothing can come of the options together.
+        MediError: the folder does not say how it was built, or its workspace lacks what was found then.
+    """
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    finish_swap(folder)
+    settings = _settings(folder, changes, out)
+    finish_swap(settings.out)
+    refuse_strangers(settings.out)
+    reporter = progress.Reporter(console)
+    with progress.showing(reporter):
+        context = prepare(settings)
+        plan = plan_groups(context)
+        plan = replace(plan, groups=tuple(located(context, group) for group in plan.groups))
+        units = [unit for group in plan.groups for unit in group.units]
+        reporter.begin("mine")
+        reporter.expect("mine", len(units))
+        chains, seconds = {}, {}
+        for unit in units:
+            began = time.monotonic()
+            try:
+                chains[unit.name] = finish(context, unit, SEARCHED)
+            except Missing as missing:
+                raise MediError(
+                    f"{settings.workspace} lacks {missing}: it was cleaned, or the raw files or this version of medi are "
+                    "others now; run `medi build` with these options"
+                ) from None
+            seconds[unit.source] = seconds.get(unit.source, 0.0) + time.monotonic() - began
+            reporter.advance("mine")
+        if not units or any(not group.units for group in plan.groups):
+            raise MediError(f"{settings.workspace} lacks raw files of this release; run `medi build` with these options")
+        result = publish(Job(context, plan, started), finished(context, units, chains), seconds)
+        show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
+        return result
+
+
+def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> Settings:
+    """Return how the release was built, with the changes on top; another profile also ends the old options."""
+    open_release(folder)
+    try:
+        options = json.loads((folder / RUN).read_bytes())["options"]
+    except (OSError, ValueError, KeyError):
+        raise MediError(
+            f"{folder / RUN} does not say how the release was built; run `medi build` with the options you want"
+        ) from None
+    built = settings_from(options).rules
+    if "profile" in changes:
+        options = {name: value for name, value in options.items() if name not in MINING}
+    settings = settings_from({**options, **changes, "out": str(out or folder), "offline": True, "show_params": False})
+    # Further given negatives of a row were never encoded; mined ones stand in for them.
+    given_negatives = min(settings.rules.given_negatives, built.given_negatives)
+    return replace(settings, given_negatives=given_negatives)
