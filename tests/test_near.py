@@ -137,7 +137,7 @@ def strings(value: object) -> Iterator[str]:
     [("squad_pairs", 1_772, 1_772), ("WikiAnswers", 3_565, 3_556), ("AllNLI", 5_329, 5_318)],
 )
 def test_real_files(shared_raw: Path, name: str, texts: int, groups: int) -> None:
-    """Judged by eye: "united state(s)", a comma more; three pairs with a "not" among 64 characters or more; SQuAD has none."""
+    """Judged by eye: "united state(s)", a comma more, three long sentences that differ in a "not"; none in SQuAD."""
     with gzip.open(shared_raw / "embedding_training_data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         found = sorted({text for line in file for text in strings(json.loads(line))})
     assert (len(found), len(set(near_groups(found).tolist()))) == (texts, groups)
