@@ -1,21 +1,25 @@
 """Vectors to proposals: FAISS says which documents may be among the best, on the CPU or on a GPU.
 
-A proposal is believed only within the error of a float32 dot product; what it says is decided elsewhere. So a GPU
-must be right to that error, no more, and `find_gpu` looks whether it is.
+A proposal is believed only to the error of a float32 dot product, and what it means is decided elsewhere. So a GPU has
+to be right to that error, no more; `find_gpu` looks whether it is.
 """
 
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medi.errors import MediError
 from medi.mine.scores import lengths_of, scores_of
 
+if TYPE_CHECKING:
+    import faiss
+
 # (queries float32 [b, D], documents float32 [m, D], width <= m) -> scores float32 [b, width], numbers int64 [b, width]
 Propose = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
-# FAISS on a GPU finds no more; on a CPU it keeps twice as many for each query, and a scan costs no more.
+# FAISS on a GPU finds no more, and on a CPU a scan of all documents costs no more than so long a list.
 LAST_PROPOSAL = 2_048
 _GPU_BYTES = 512 << 20
 _ONE_SEARCH = Lock()
@@ -39,16 +43,21 @@ def by_gpu(queries: np.ndarray, documents: np.ndarray, width: int) -> tuple[np.n
     """
     import faiss
 
-    limits = {"vectorsMemoryLimit": _GPU_BYTES, "queriesMemoryLimit": _GPU_BYTES}
     try:
         # What FAISS keeps on a GPU must not be used by two threads at once.
         with _ONE_SEARCH:
-            return faiss.knn_gpu(_gpu(), queries, documents, width, metric=faiss.METRIC_INNER_PRODUCT, **limits)
+            return faiss.knn_gpu(
+                _gpu(),
+                queries,
+                documents,
+                width,
+                metric=faiss.METRIC_INNER_PRODUCT,
+                vectorsMemoryLimit=_GPU_BYTES,
+                queriesMemoryLimit=_GPU_BYTES,
+            )
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise MediError(
-            f"FAISS failed on the GPU: {reason}; build again, with CUDA_VISIBLE_DEVICES= on the CPU"
-        ) from error
+        raise MediError(f"FAISS on the GPU fails ({reason}); CUDA_VISIBLE_DEVICES= builds on the CPU") from error
 
 
 def threads() -> int:
@@ -59,7 +68,7 @@ def threads() -> int:
 
 
 @cache
-def _gpu() -> object:
+def _gpu() -> "faiss.StandardGpuResources":
     """Return what FAISS keeps on the GPU, made once a process."""
     import faiss
 
@@ -72,20 +81,20 @@ def find_gpu(say: Callable[[str], None]) -> bool:
 
     if not hasattr(faiss, "StandardGpuResources"):
         return False
-    fault = "it finds no GPU" if not faiss.get_num_gpus() else fault_of(by_gpu)
+    fault = fault_of(by_gpu) if faiss.get_num_gpus() else "FAISS for GPUs finds no GPU"
     if fault:
-        say(f"FAISS is installed for GPUs, but {fault}: negatives are mined on the CPU")
+        say(f"negatives are mined on the CPU: {fault}")
     return not fault
 
 
 def fault_of(propose: Propose) -> str:
-    """Return what is wrong with proposals, as the end of a sentence; nothing where they can be believed.
+    """Return what is wrong with a GPU's proposals, in words; nothing where they can be believed.
 
-    A tiny search is compared with exact scores: every score within the error bound, every better document there.
+    A tiny search is compared with exact scores: each within the error bound, and no document left out that scores more.
     """
     rng = np.random.default_rng(0)
     documents, queries = (rng.normal(size=(count, 48)).astype(np.float32) for count in (3_000, 8))
-    exact = np.stack([scores_of(query[None, :], documents) for query in queries])
+    exact = np.stack([scores_of(query, documents) for query in queries])
     slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), 48)[:, None]
     for width in (10, LAST_PROPOSAL):
         try:
@@ -93,13 +102,13 @@ def fault_of(propose: Propose) -> str:
         except MediError as error:
             return str(error)
         if numbers.min() < 0 or any(len(set(row)) < width for row in numbers.tolist()):
-            return f"it does not find {width} of {len(documents)} vectors"
-        if (np.abs(np.take_along_axis(exact, numbers, axis=1) - scores) > slack).any():
-            return "its scores are off by more than a float32 can be"
-        rest = exact.copy()
-        np.put_along_axis(rest, numbers, -np.inf, axis=1)
-        if (rest.max(axis=1, keepdims=True) > scores.min(axis=1, keepdims=True) + slack).any():
-            return "it misses the nearest vectors"
+            return f"FAISS on the GPU does not find {width} of {len(documents):,} vectors"
+        if not (np.abs(np.take_along_axis(exact, numbers, axis=1) - scores) <= slack).all():
+            return "FAISS on the GPU gives scores that are off by more than rounding"
+        others = exact.copy()
+        np.put_along_axis(others, numbers, -np.inf, axis=1)
+        if (others.max(axis=1, keepdims=True) > scores.min(axis=1, keepdims=True) + slack).any():
+            return "FAISS on the GPU misses nearest vectors"
     return ""
 
 

@@ -72,7 +72,7 @@ def lengths_of(vectors: np.ndarray, side: str) -> np.ndarray:
     if len(bad):
         fault = "has no length" if squares[bad[0]] == 0 else "is not finite"
         raise MediError(
-            f"the vector of {side} row {bad[0]} {fault}, and so are {len(bad) - 1} more: nothing can be near it; "
+            f"{side} row {bad[0]} has a vector that {fault} ({len(bad)} of {len(vectors)} rows): nothing is near it; "
             "choose another --encoder, or --dtype float32"
         )
     return np.sqrt(squares)

@@ -16,7 +16,7 @@ from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
 
 SCAN_BYTES = 64 << 20
-# Proposed beside the k and the documents that are excluded, so that the last of them scores clearly below the k-th.
+# Proposed beside the k: some, so that the last of them scores clearly below the k-th, and some for those excluded.
 _SPARE, _MOST_EXCLUDED = 6, 64
 # What a proposed document takes at most (FAISS's lists; numbers, keys and marks), and a query in FAISS's own block.
 _PROPOSED_BYTES, _QUERY_BYTES = 96, 4_096
@@ -160,16 +160,20 @@ def _scan(task: _Task, queries: np.ndarray, scan_bytes: int, found: Found) -> No
     """Answer these queries from their float32 scores with all documents: exact are those that can be among the k."""
     count = len(task.documents)
     listed = np.zeros(count, dtype=bool)
-    for block in _blocks(len(queries), count * 4, scan_bytes - count * _SCANNED_BYTES):
+    blocks = _blocks(len(queries), count * 4, scan_bytes - count * _SCANNED_BYTES)
+    # One array for all blocks, else two would be there whenever a new one is made.
+    scores = np.empty((blocks[0].stop if blocks else 0, count), dtype=np.float32)
+    for block in blocks:
         rows = queries[block]
-        for row, scores in zip(rows.tolist(), task.queries[rows] @ task.documents.T, strict=True):
-            own = task.excluded.items[task.excluded.starts[row] : task.excluded.starts[row + 1]]
-            listed[own] = True
-            near = _near(scores, listed, task.k, 2 * task.slack[row])[None, :]
+        np.matmul(task.queries[rows], task.documents.T, out=scores[: len(rows)])
+        for row, own in zip(rows.tolist(), scores, strict=False):
             one = slice(row, row + 1)
+            barred = task.excluded.part(one).items
+            listed[barred] = True
+            near = _near(own, listed, task.k, np.float64(2 * task.slack[row]))[None, :]
             exact = scores_at(task.queries[one], task.documents, near)
             _decide(exact, near, listed[near], Found(*(part[one] for part in found)))
-            listed[own] = False
+            listed[barred] = False
 
 
 def _near(scores: np.ndarray, listed: np.ndarray, k: int, reach: np.float64) -> np.ndarray:
@@ -178,6 +182,7 @@ def _near(scores: np.ndarray, listed: np.ndarray, k: int, reach: np.float64) -> 
         return np.arange(len(scores))
     allowed = np.where(listed, np.float32(-np.inf), scores)
     allowed.partition(len(scores) - k)
+    # Not `scores >= ...`: a length so great that a float32 overflows must let documents in, not out.
     return np.flatnonzero(~(scores < allowed[-k] - reach))
 
 
