@@ -5,6 +5,7 @@ asked for beside it, its bits are the same.
 """
 
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +93,8 @@ class CrossScorer:
         self._model = model.eval()
         self._spec = spec
         self._prompt = model.prompts.get(model.default_prompt_name or "")
+        # A fast tokenizer holds the padding of its last call, so two threads must not score at once.
+        self._lock = threading.Lock()
 
     @property
     def params(self) -> dict[str, object]:
@@ -100,6 +103,19 @@ class CrossScorer:
 
     def score(self, pairs: Pairs) -> np.ndarray:
         """Return a score for each (query, document), float32 [n]. Raises MediError for one that is not finite."""
+        with self._lock:
+            scores = self._scores(pairs)
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            first = int(bad[0])
+            raise MediError(
+                f"--rescore {self._spec.name}: {len(bad)} scores are not finite (first: {scores[first]} for pair "
+                f"{first}, query {pairs[first][0][:60]!r}); choose another cross-encoder"
+            )
+        return scores
+
+    def _scores(self, pairs: Pairs) -> np.ndarray:
+        """Return the scores as the model gives them, float32 [n]."""
         shapes = self._spec.shapes
         buckets = np.searchsorted([length for length, _ in shapes], self._lengths(pairs))
         scores = np.empty(len(pairs), dtype=np.float32)
@@ -108,13 +124,6 @@ class CrossScorer:
             for start in range(0, len(members), rows):
                 batch = members[start : start + rows]
                 scores[batch] = self._forward([pairs[i] for i in batch], length, rows)
-        bad = np.flatnonzero(~np.isfinite(scores))
-        if len(bad):
-            first = int(bad[0])
-            raise MediError(
-                f"--rescore {self._spec.name}: {len(bad)} scores are not finite (first: {scores[first]} for pair "
-                f"{first}, query {pairs[first][0][:60]!r}); choose another cross-encoder"
-            )
         return scores
 
     def _lengths(self, pairs: Pairs) -> np.ndarray:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import string
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,12 @@ def test_scores_do_not_depend_on_threads(scorer: CrossScorer) -> None:
         results.append(scorer.score(PAIRS))
     torch.set_num_threads(threads)
     assert np.array_equal(*results)
+
+
+def test_threads_may_score_at_once(scorer: CrossScorer) -> None:
+    expected = scorer.score(PAIRS)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.array_equal(scores, expected) for scores in pool.map(lambda _: scorer.score(PAIRS), range(8)))
 
 
 def test_they_are_the_librarys_scores(tiny_cross_encoder: Path, scorer: CrossScorer) -> None:
