@@ -11,6 +11,7 @@ import pytest
 
 from medi import __version__
 from medi.errors import MediError
+from medi.sources import ALL
 from pipelines.cli.app import line_of, main
 
 HEAVY = ("torch", "faiss", "sentence_transformers", "transformers", "mteb", "prefect", "datasets", "pandas")
@@ -73,6 +74,7 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
         (["build", "--super-ni-tasks", "no/list"], "--super-ni-tasks no/list: no such file"),
         (["build", "--preset", "full", "--super-ni-tasks", "all"], "all: only a --raw folder says what all is; give"),
         (["build", "--raw", "no/folder"], "no/folder: no such folder"),
+        (["sources", "goaq_pairs"], "there is no source 'goaq_pairs'; did you mean gooaq_pairs"),
         (["sources", "--raw", "no/folder"], "the raw folder no/folder is not there; check --raw"),
     ],
 )
@@ -99,8 +101,11 @@ def test_a_release_never_takes_the_place_of_what_it_is_built_from(
 
 
 def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
-    full = OSError(28, "No space left on device", "/disk/shard")
-    assert line_of(full) == "/disk/shard: no space left on device; put that right and run the same command again"
+    full, closed = OSError(28, "No space left on device", "/disk/shard"), PermissionError(13, "Permission denied", "/x")
+    assert line_of(full) == (
+        "/disk/shard: no space left on device; make room there, or name another --workspace and --out"
+    )
+    assert line_of(closed) == "/x: permission denied; put that right and run again"
     assert line_of(OSError("the pipe broke")) == "the pipe broke"
     assert line_of(MediError("a: b; do c")) == "a: b; do c"
 
@@ -178,8 +183,6 @@ def test_sources_for_a_program(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 def test_a_locale_without_the_letters_ends_no_command(tmp_path: Path) -> None:
     poor = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    table = medi("sources", env=poor)
-    assert table.returncode == 0 and "\\u2026" in table.stdout, table.stderr
     raw = tmp_path / "embedding_training_data"
     raw.mkdir()
     (raw / "agnews.jsonl").touch()
@@ -194,5 +197,45 @@ def test_sources_for_a_person_fit_80_columns(capsys: pytest.CaptureFixture[str])
     assert main(["sources"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[-1] == "31 sources, 1,435,000 rows"
-    assert any(line.startswith("msmarco ") and "175,000" in line for line in lines)
+    assert lines[-1] == "31 sources, 1,435,000 rows; `medi sources NAME` shows all about one"
+    assert "msmarco                      175,000  -   yes  non-commercial research" in lines
+    assert "    dpr: https://dl.fbaipublicfiles.com/dpr/data/retriever" in lines
+    # Nothing is cut: every licence stands there whole.
+    together = "".join("".join(lines).split())
+    assert "\u2026" not in together and all("".join(source.licence.split()) in together for source in ALL)
+
+
+def test_a_source_is_shown_whole_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sources", *(source.name for source in ALL)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if not line.startswith(" ")] == [
+        f"{source.name}: {source.quota_rows:,} rows" for source in ALL
+    ]
+    together = "".join("".join(lines).split())
+    for source in ALL:
+        for text in (source.citation, *(text for v in source.variants for text in (v.place or v.how, v.sample))):
+            assert "".join(text.split()) in together
+    assert main(["sources", "agnews", "--json"]) == 0
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == ["agnews"]
+    assert main(["sources", "NQ"]) == 0
+    assert capsys.readouterr().out.splitlines()[:9] == [
+        "NQ: 50,000 rows",
+        "  licence      CC BY-SA 3.0",
+        "  cite         Kwiatkowski et al. 2019, Natural Questions; Karpukhin et al.",
+        "               2020, Dense Passage Retrieval",
+        "  pairs        not symmetric",
+        "  variant      dpr (the default)",
+        "    place      https://dl.fbaipublicfiles.com/dpr/data/retriever",
+        "    file       DIR/dpr_format/biencoder-nq-train*.json* from",
+        "               biencoder-nq-train.json.gz",
+    ]
+
+
+@pytest.mark.parametrize("runner", ["dask", "ray"])
+def test_a_runner_that_is_not_installed_is_refused_before_anything_is_said(runner: str, tmp_path: Path) -> None:
+    absent = f"import sys\nsys.modules['prefect_{runner}'] = None"
+    done = medi("build", "--runner", runner, "--workspace", str(tmp_path / "w"), code=absent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"medi: --runner {runner}: not installed; pip install 'medi[{runner}]', or use threads\n"
+    assert list(tmp_path.iterdir()) == []

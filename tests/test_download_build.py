@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_all_sources_are_fetched_built_locked_and_built_again_offline(hub: Hub, 
     # Rows, download and disk of the encoder and of each source are told first; each has its line in the plan.
     lines = [line.split() for line in done.stderr.splitlines()]
     begin, end = (next(n for n, line in enumerate(lines) if line[:1] == [word]) for word in ("to", "all"))
-    planned = [line[0].removesuffix("-1") for line in lines[begin + 1 : end]]
+    planned = [line[0] for line in lines[begin + 1 : end]]
     assert planned == ["encoder", *(source.name for source in ALL)]
     assert end < next(n for n, line in enumerate(lines) if line[:1] == ["ingest"])
     # Every place was asked before the first byte of a data file or of the encoder's weights came.
@@ -138,6 +139,21 @@ def test_take_first_fetches_no_shard_behind_the_one_that_suffices(hub: Hub, tmp_
     # A pool of 6 is in the first shard, one of 12 needs the second.
     assert fetched == {5: names[:1], 10: names[:2]}
     assert not any(path.endswith(paths[2]) for path in hub.paths())
+
+
+def test_without_a_network_every_source_says_one_line_at_once(tiny_encoder: Path, tmp_path: Path) -> None:
+    nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "MEDI_MIRROR": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    began = time.monotonic()
+    done = medi_build("--preset", "lite", "--workspace", tmp_path, "--encoder", tiny_encoder, environment=nobody)
+    assert done.returncode == 1 and time.monotonic() - began < 30
+    *lines, last = [line.removeprefix("medi: ") for line in done.stderr.splitlines() if line.startswith("medi: ")]
+    assert [line.split(": ")[0] for line in lines] == [source.name for source in ALL]
+    assert all(" of https://" in line or " of hub:" in line for line in lines)
+    assert all("127.0.0.1:9 cannot be reached (Connection refused); run again" in line for line in lines)
+    assert all("DIR/" in line and line.endswith(" and give --raw DIR") for line in lines)
+    assert last.startswith("31 sources or tasks failed, nothing is published; put right what the lines above say")
+    # Nothing can be had: Prefect is not even started.
+    assert sorted(path.name for path in tmp_path.iterdir()) == []
 
 
 def test_offline_names_what_is_missing(tiny_encoder: Path, tmp_path: Path) -> None:

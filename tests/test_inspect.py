@@ -61,9 +61,9 @@ def test_lengths_and_scores_are_spread_by_hand(release: Release) -> None:
 def test_a_name_is_a_task_or_a_source(release: Release) -> None:
     assert [task.task for task in summarise(release, "super_ni").tasks] == ["task001_yes_or_no", "task002_rewrite"]
     assert summarise(release, "task002_rewrite").rows == 5
-    with pytest.raises(UsageError, match="no task or source 'task001_yes_or_on' in .*; close to it: task001_yes_or_no"):
+    with pytest.raises(UsageError, match=r"no task .*'task001_yes_or_on' in .*; did you mean task001_yes_or_no\?$"):
         summarise(release, "task001_yes_or_on")
-    with pytest.raises(UsageError, match="without --task lists all"):
+    with pytest.raises(UsageError, match=rf"source '\?' in {release.root}; `medi inspect {release.root}` lists all"):
         random_rows(release, 1, 0, "?")
 
 
@@ -120,7 +120,9 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     together = "".join(output.split())
     assert "retrievinganswers:\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
     assert f"aaa…({len('Represent the question for retrieving answers:' + EVIL) + 500}characters)" in together
-    assert "negative  [0.250, mined] other negative 0 of asks" in [line.rstrip() for line in lines]
+    # Both sides as a trainer sees them: a negative is a document, and has the instruction of documents.
+    document = next(row for row in random_rows(release, 100, 0) if row["task"] == "asks")["document_instruction"]
+    assert f"negative[0.250,mined]{document}othernegative0ofasks".replace(" ", "") in together
 
 
 def test_a_long_name_gives_way_to_the_numbers(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from medi.errors import MediError
+from medi.fetch import forget_hosts
 from medi.ingest import pool_rows
 from medi.plan import Estimate, check_disk, estimate, in_words, needed_bytes
 from medi.source import File, Variant, pair
@@ -101,7 +102,7 @@ def planned(workspace: Path, *sources: str, **options: object) -> tuple[Context,
     seen = Reporter(Console(file=io.StringIO(), width=120))
     with showing(seen):
         context = prepare(settings)
-        show_plan(context, plan_groups(context).groups, seen)
+        show_plan(context, plan_groups(context), seen)
     return context, seen.console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -134,6 +135,34 @@ def test_a_source_that_cannot_be_had_does_not_hide_the_others(hub: Hub, tmp_path
     assert [line.split(": ")[1] for line in told] == ["yahoo_answers_title_answer", "squad_pairs"]
     assert all("has no file" in line and "--raw DIR" in line for line in told)
     assert "gooaq_pairs" in text.split("to fetch")[1]
+
+
+def test_all_tasks_are_one_line_of_the_plan(hub: Hub, tmp_path: Path) -> None:
+    _, text = planned(tmp_path, "super_ni", "gooaq_pairs", scale=0.01)
+    lines = [line.split() for line in text.split("to fetch")[1].splitlines()]
+    assert [line[0] for line in lines[1:]] == ["encoder", "gooaq_pairs", "super_ni", "all"]
+    # 300 tasks of 6 rows, and what 300 files of 2 MB take.
+    assert lines[3][1:6] == ["task", "files", "1,800", "600", "MB"]
+
+
+NOBODY = "http://127.0.0.1:9"
+
+
+def test_what_lives_at_a_dead_host_is_named_and_the_rest_is_planned(hub: Hub, tmp_path: Path) -> None:
+    forget_hosts()
+    with environment(MEDI_MIRROR=NOBODY):
+        _, text = planned(tmp_path, "gooaq_pairs", "NQ", "super_ni")
+    told = [line for line in text.splitlines() if line.startswith("cannot be had: ")]
+    assert [line.split(": ")[1] for line in told] == ["NQ", "super_ni"]
+    assert all("127.0.0.1:9 cannot be reached (Connection refused)" in line and "--raw DIR" in line for line in told)
+    assert [line.split()[0] for line in text.split("to fetch")[1].splitlines()[1:]] == ["encoder", "gooaq_pairs", "all"]
+
+
+def test_a_build_of_which_nothing_can_be_had_ends_with_its_plan(hub: Hub, tmp_path: Path) -> None:
+    forget_hosts()
+    with environment(MEDI_MIRROR=NOBODY), pytest.raises(MediError, match="^2 sources or tasks failed, nothing") as lost:
+        planned(tmp_path, "NQ", "super_ni")
+    assert [note.split(": ")[0] for note in lost.value.__notes__] == ["NQ", "super_ni"]
 
 
 def test_a_place_that_fails_now_is_planned_as_declared(hub: Hub, tmp_path: Path) -> None:
@@ -172,4 +201,4 @@ def test_what_arrives_is_said_with_its_speed(tmp_path: Path) -> None:
         reporter.fetched("b", 0, 3 * 10**6)
         reporter.fetched("a", 9 * 10**6, 9 * 10**6)
         assert text.getvalue() == ""
-    assert text.getvalue().startswith("fetch    5/8 MB  ") and text.getvalue().rstrip().endswith(" s left")
+    assert text.getvalue().startswith("fetch    5/8 MB  ") and text.getvalue().endswith("the rest not done\n")

@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 
 from rich.console import Console
 
@@ -37,7 +38,41 @@ def test_what_grew_after_its_end_is_said_again_and_a_stage_that_stopped_short_to
         reporter.advance("embed", rows=2, steps=2)
         reporter.advance("mine")
     assert [line.split()[1] for line in text.getvalue().splitlines()] == ["10/10", "12/15"]
-    assert text.getvalue().rstrip().endswith("s left")
+    # It is over: nobody may wait for what will not come.
+    assert text.getvalue().rstrip().endswith("in 0 s, the rest not done")
+
+
+def test_a_line_that_promised_more_is_followed_by_how_it_ended() -> None:
+    reporter, text = plain()
+    reporter.every_seconds = 0.0
+    with reporter:
+        reporter.expect("mine", 3)
+        for _ in range(2):
+            reporter.advance("mine", rows=5)
+    lines = text.getvalue().splitlines()
+    assert [line.partition("rows/s")[2].strip() for line in lines] == [
+        *["about 0 s left"] * 2, "in 0 s, the rest not done",
+    ]  # fmt: skip
+
+
+def test_a_terminal_shows_no_time_left_of_a_stage_that_is_over() -> None:
+    text = io.StringIO()
+    reporter = Reporter(Console(file=text, width=80, force_terminal=True))
+    with reporter:
+        reporter.expect("ingest", 4)
+        for _ in range(3):
+            reporter.advance("ingest", rows=1)
+            time.sleep(0.02)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue()).rstrip()
+    assert shown.endswith("the rest not done") and "3/4" in shown.splitlines()[-1]
+
+
+def test_an_encoder_is_said_to_be_loaded_once() -> None:
+    reporter, text = plain()
+    with reporter:
+        for seconds in (6.2, 6.1, 0.0):
+            reporter.loaded("o/tiny", seconds)
+    assert text.getvalue() == "load     o/tiny  in 6 s\n"
 
 
 def test_a_text_that_two_groups_share_is_expected_once() -> None:

@@ -108,8 +108,9 @@ def check_name(release: Release, name: str | None) -> None:
     """Raise UsageError where a name is neither a task nor a source of the release, with the names it is close to."""
     names = {entry["task"] for entry in release.manifest["tasks"]} | {e["name"] for e in release.manifest["sources"]}
     if name is not None and name not in names:
-        close = ", ".join(get_close_matches(name, sorted(names))) or "`medi inspect` without --task lists all"
-        raise UsageError(f"no task or source {name!r} in {release.root}; close to it: {close}")
+        close = ", ".join(get_close_matches(name, sorted(names)))
+        hint = f"did you mean {close}?" if close else f"`medi inspect {release.root}` lists all"
+        raise UsageError(f"no task or source {name!r} in {release.root}; {hint}")
 
 
 def shown(text: str) -> str:

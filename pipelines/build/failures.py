@@ -34,10 +34,15 @@ def failure_of(lines: Iterable[str]) -> MediError:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Let an error of the disk that names no file (a write knows only its handle) name the folder that is written."""
+    """Let an error of the disk that names no file (a write knows only its handle) name the folder that is written.
+
+    Raises OSError with the folder's name.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno in _DISK and not error.filename:
-            raise OSError(error.errno, os.strerror(error.errno), str(folder)) from error
+        # numpy has no number for a write that fell short, only words.
+        number = errno.ENOSPC if str(error).endswith(" written") else error.errno
+        if number in _DISK and not error.filename:
+            raise OSError(number, os.strerror(number), str(folder)) from error
         raise

@@ -11,17 +11,18 @@ from rich.table import Table
 
 from medi import fetch
 from medi.errors import MediError
-from medi.fetch import Found, LocalFile, NotThere, Remote
+from medi.fetch import Found, LocalFile, NotThere, Remote, Unreachable
 from medi.ingest import pool_rows
 from medi.plan import Estimate, check_disk, estimate, in_words
 from medi.sample import quota_of
 from medi.source import Source, Variant
 from medi.sources import by_name
 from pipelines.build.context import Context
+from pipelines.build.failures import failure_of, one_line
 from pipelines.build.keep import EVERYTHING, NOTHING, Missing
 from pipelines.build.progress import Reporter
 from pipelines.build.steps import ingest_step
-from pipelines.build.units import SUPER_NI, TASK_QUOTA_ROWS, Group, Unit, task_units, unit_of
+from pipelines.build.units import SUPER_NI, TASK_QUOTA_ROWS, Group, Plan, Unit, task_units, unit_of
 
 # The task files of Super-NI are 3.2 GB for 1,616 tasks.
 _TASK_BYTES = 2_000_000
@@ -50,9 +51,10 @@ def obtain(context: Context, group: Group, look: bool = False) -> Group:
         return replace(group, units=task_units(context, fetch.fetch_tasks(group.task_names, context.manners)))
     source = by_name(group.source)
     variant, _ = fetch.choose_variant(source, context.settings.variants.get(group.source), context.manners)
-    if context.settings.take == "first":
-        return replace(group, units=(_beginnings(context, source, variant, look),))
-    return replace(group, units=(unit_of(context, source, fetch.download(source, variant, context.manners)),))
+    with fetch.by_hand(source, variant):
+        if context.settings.take == "first":
+            return replace(group, units=(_beginnings(context, source, variant, look),))
+        return replace(group, units=(unit_of(context, source, fetch.download(source, variant, context.manners)),))
 
 
 def _beginnings(context: Context, source: Source, variant: Variant, look: bool) -> Unit:
@@ -87,28 +89,42 @@ def _first_bytes(remotes: Sequence[Remote], size_bytes: int, manners: fetch.Sett
     return tuple(files)
 
 
-def show_plan(context: Context, groups: Sequence[Group], reporter: Reporter) -> None:
+def show_plan(context: Context, plan: Plan, reporter: Reporter) -> None:
     """Print rows, download and disk of the encoder and of each source that is still to be fetched.
 
     A source that cannot be had is named with the reason; the others are planned, and will be built.
 
     Raises:
-        MediError: a disk is too small.
+        MediError: a disk is too small, or nothing of the build can be had.
     """
     if context.settings.offline:
         return
     estimates: list[Estimate] = []
     if context.encoder_files.missing_bytes != 0:
         estimates.append(_encoder_estimate(context))
-    for group in groups:
-        if not group.units:
-            try:
-                estimates.append(_estimate(context, group, reporter))
-            except NotThere as error:
-                reporter.say(f"cannot be had: {error}")
+    lost: list[str] = []
+    to_fetch = _to_fetch(plan.groups)
+    for name, task_names in to_fetch.items():
+        try:
+            estimates.append(_estimate(context, name, task_names, reporter))
+        except (NotThere, Unreachable) as error:
+            lost.append(one_line(name, error))
+    if len(lost) == len(to_fetch) and not any(group.units for group in plan.groups):
+        raise failure_of([*plan.failed, *lost])
+    for line in lost:
+        reporter.say(f"cannot be had: {line}")
     if estimates and not reporter.quiet:
         reporter.console.print(_table(estimates))
     check_disk(estimates, context.workspace, context.settings.out)
+
+
+def _to_fetch(groups: Sequence[Group]) -> dict[str, list[str]]:
+    """Return the sources whose files are not here, with the names of the tasks of all their groups."""
+    names: dict[str, list[str]] = {}
+    for group in groups:
+        if not group.units:
+            names.setdefault(group.source, []).extend(group.task_names)
+    return names
 
 
 def _table(estimates: Sequence[Estimate]) -> Table:
@@ -131,28 +147,29 @@ def _encoder_estimate(context: Context) -> Estimate:
     return Estimate("encoder", context.spec.name, 0, missing_bytes, guessed_bytes=_ENCODER_BYTES)
 
 
-def _estimate(context: Context, group: Group, reporter: Reporter) -> Estimate:
-    """Return what one group will take, and say why a variant is not the first one.
+def _estimate(context: Context, name: str, task_names: Sequence[str], reporter: Reporter) -> Estimate:
+    """Return what a source will take, and say why a variant is not the first one.
 
     Raises:
         NotThere: no place has it.
+        Unreachable: its place cannot be asked.
     """
     settings = context.settings
-    if group.source == SUPER_NI:
-        tasks = len(group.task_names)
-        rows = tasks * quota_of(TASK_QUOTA_ROWS, settings.scale)
-        return Estimate(group.name, "task files", rows, tasks * _TASK_BYTES)
-    source = by_name(group.source)
-    named = settings.variants.get(source.name)
     # A plan must not wait long for a network; the fetch will.
     hasty = replace(context.manners, attempts=1, longest_wait_seconds=2.0)
+    if name == SUPER_NI:
+        fetch.reach_tasks(hasty)
+        rows = len(task_names) * quota_of(TASK_QUOTA_ROWS, settings.scale)
+        return Estimate(name, "task files", rows, len(task_names) * _TASK_BYTES)
+    source = by_name(name)
+    named = settings.variants.get(name)
     try:
         variant, refusals = fetch.choose_variant(source, named, hasty)
-    except NotThere:
+    except (NotThere, Unreachable):
         raise
     except MediError:
         variant, refusals = (source.variant(named) if named else next(v for v in source.variants if v.place)), []
     if refusals:
-        reporter.say(f"{source.name}: variant {variant.name} is taken; {'; '.join(refusals)}")
+        reporter.say(f"{name}: variant {variant.name} is taken; {'; '.join(refusals)}")
     sizes = fetch.remote_sizes(source, variant, hasty)
-    return estimate(source.name, variant, quota_of(source.quota_rows, settings.scale), sizes, settings.take)
+    return estimate(name, variant, quota_of(source.quota_rows, settings.scale), sizes, settings.take)

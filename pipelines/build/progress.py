@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import numpy as np
 from rich.console import Console
@@ -19,13 +20,12 @@ from rich.progress import (
     Task,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
-_PLAIN_EVERY_SECONDS = 30.0
 # Files that are fetched end one by one: not each is worth a line.
 _FETCHED_EVERY_SECONDS = 5.0
+_STOPPED_SHORT = "the rest not done"
 
 
 class _RowsPerSecond(ProgressColumn):
@@ -39,6 +39,17 @@ class _RowsPerSecond(ProgressColumn):
             return Text(f"{'MB':>14} {task.completed / max(seconds, 0.05):>4,.1f} MB/s")
         speed = f"{rows / seconds:,.0f}/s" if seconds > 0.05 else ""
         return Text(f"{rows:>9,} rows {speed:>9}")
+
+
+class _TimeLeft(ProgressColumn):
+    """Shows the time that a stage still needs, as long as it runs."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of the column."""
+        if task.stop_time is not None and not task.finished:
+            return Text(_STOPPED_SHORT)
+        left_seconds = None if task.finished else task.time_remaining
+        return Text("" if left_seconds is None else f"{timedelta(seconds=int(left_seconds))} left")
 
 
 @dataclass
@@ -70,11 +81,13 @@ class _Stage:
         self.rows += rows
         self.last_seconds = now_seconds
 
-    def line(self, name: str) -> str:
-        """Return the plain line: steps, rows, speed, and the time left or taken."""
+    def line(self, name: str, is_over: bool = False) -> str:
+        """Return the plain line: steps, rows, speed, and the time left; once it is over, the time taken."""
         seconds = max(self.last_seconds - (self.began_seconds or 0.0), 1e-3)
-        left = seconds / max(self.done, 1) * max(self.total - self.done, 0)
-        ending = f"about {left:.0f} s left" if self.done < self.total else f"in {seconds:.0f} s"
+        undone = max(self.total - self.done, 0)
+        ending = f"about {seconds / max(self.done, 1) * undone:.0f} s left"
+        if is_over or not undone:
+            ending = f"in {seconds:.0f} s" + (f", {_STOPPED_SHORT}" if undone else "")
         if self.in_bytes:
             done, total = self.done / 1e6, self.total / 1e6
             return f"{name:<8} {done:,.0f}/{total:,.0f} MB  {done / seconds:,.1f} MB/s  {ending}"
@@ -84,31 +97,36 @@ class _Stage:
 
 @dataclass
 class Reporter:
-    """Takes steps and rows of stages from any thread. `quiet` shows nothing."""
+    """Takes steps and rows of stages from any thread. `quiet` shows nothing; without a terminal a line comes seldom."""
 
     console: Console
     quiet: bool = False
+    every_seconds: float = 30.0
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _live: Progress | None = None
     _files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _loaded: frozenset[str] = frozenset()
     _texts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __enter__(self) -> "Reporter":
         if self.console.is_terminal and not self.quiet:
             columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=14), MofNCompleteColumn())
-            self._live = Progress(*columns, _RowsPerSecond(), TimeRemainingColumn(), console=self.console)
+            self._live = Progress(*columns, _RowsPerSecond(), _TimeLeft(), console=self.console)
             self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live:
+            for bar in self._live.task_ids:
+                self._live.stop_task(bar)
             self._live.stop()
             return
         for stage, state in self._stages.items():
             # The few kB of an encoder's settings are not worth a line.
-            if state.done - state.said_done >= (10**6 if state.in_bytes else 1):
-                self._say(stage, state)
+            is_news = state.done - state.said_done >= (10**6 if state.in_bytes else 1)
+            if is_news or 0 < state.said_done < state.total:
+                self._say(stage, state, is_over=True)
 
     def begin(self, stage: str) -> None:
         """Note that a stage's first step begins now; later calls change nothing."""
@@ -142,7 +160,7 @@ class Reporter:
             state.move(rows, steps, time.monotonic())
             if self._live:
                 self._live.update(TaskID(state.bar), advance=steps, rows=state.rows)
-            elif state.done >= state.total or state.last_seconds - state.said_seconds >= _PLAIN_EVERY_SECONDS:
+            elif state.done >= state.total or state.last_seconds - state.said_seconds >= self.every_seconds:
                 self._say(stage, state)
 
     def fetched(self, name: str, done_bytes: int, total_bytes: int | None) -> None:
@@ -158,7 +176,7 @@ class Reporter:
                 self._live.update(TaskID(state.bar), total=state.total // 10**6, completed=state.done // 10**6)
                 return
             waited_seconds = state.last_seconds - state.said_seconds
-            if waited_seconds >= (_FETCHED_EVERY_SECONDS if state.done >= state.total else _PLAIN_EVERY_SECONDS):
+            if waited_seconds >= (_FETCHED_EVERY_SECONDS if state.done >= state.total else self.every_seconds):
                 self._say("fetch", state)
 
     def say(self, message: str) -> None:
@@ -166,10 +184,17 @@ class Reporter:
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def _say(self, stage: str, state: _Stage) -> None:
+    def loaded(self, name: str, seconds: float) -> None:
+        """Say once how long an encoder took to load; it is part of no source's time."""
+        with self._lock:
+            is_news, self._loaded = name not in self._loaded, self._loaded | {name}
+        if is_news:
+            self.say(f"{'load':<8} {name}  in {seconds:.0f} s")
+
+    def _say(self, stage: str, state: _Stage, is_over: bool = False) -> None:
         """Print a stage's plain line."""
         state.said_seconds, state.said_done = state.last_seconds, state.done
-        self.say(state.line(stage))
+        self.say(state.line(stage, is_over))
 
 
 # The reporter of this process. Workers in other processes have a quiet one: their steps are counted when they end.

@@ -4,6 +4,7 @@ Prefect orders, retries downloads and shows the run; it decides nothing about wh
 before it starts: a build that finds all in place starts neither Prefect nor torch.
 """
 
+import importlib.util
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from medi.errors import MediError
+from medi.errors import MediError, UsageError
+from medi.fetch import forget_hosts
 from medi.release import open_release
 from medi.release.swap import finish_swap, refuse_strangers
 from medi.shards import manifest_head, same_release, write_release
@@ -19,12 +21,21 @@ from medi.store import remove_orphans
 from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
+from pipelines.build.failures import failure_of, one_line, writing
 from pipelines.build.fetching import located, obtain, show_plan
 from pipelines.build.keep import EVERYTHING, Missing
 from pipelines.build.prefect_home import settle
-from pipelines.build.steps import encode_texts, finish, ingest_step, lengths_to_encode, missing_texts
+from pipelines.build.steps import (
+    encode_texts,
+    finish,
+    ingest_step,
+    is_skipped,
+    lengths_to_encode,
+    missing_texts,
+    tokens_step,
+)
 from pipelines.build.summary import show_left_out, show_result
-from pipelines.build.units import Group, Plan, plan_groups
+from pipelines.build.units import Group, Plan, Unit, plan_groups
 from pipelines.presets import Settings, resolve
 
 Json = None | bool | int | float | str | list[str] | dict[str, str]
@@ -64,6 +75,12 @@ STEPS = ("fetch", "ingest", "embed", "mine")
 
 def run_step(kind: str, context: Context, group: Group) -> Step:
     """Run one step of a group. A unit that fails is named in the result and left out of the group; the others go on."""
+    with writing(context.workspace / "store"):
+        return _worked(kind, context, group)
+
+
+def _worked(kind: str, context: Context, group: Group) -> Step:
+    """Run one step of a group, as `run_step` does; loading the encoder is not part of its seconds."""
     began, errors, failed = time.monotonic(), [], set()
     progress.reporter().begin(kind)
     if kind == "fetch":
@@ -75,18 +92,40 @@ def run_step(kind: str, context: Context, group: Group) -> Step:
             if kind == "mine":
                 finish(context, unit)
             else:
+                began += _loading_seconds(context, unit)
                 lengths |= lengths_to_encode(context, unit)
             if kind != "embed":
                 progress.reporter().advance(kind, rows=rows.rows)
         except MediError as error:
-            errors.append(_one_line(unit.name, error))
+            errors.append(one_line(unit.name, error))
             failed.add(unit.name)
     if kind == "ingest":
         progress.reporter().expect_texts("embed", missing_texts(context, lengths))
     if kind == "embed":
+        began += _load(context) if missing_texts(context, lengths) else 0.0
         encode_texts(context, lengths)
     group = replace(group, units=tuple(unit for unit in group.units if unit.name not in failed))
     return Step(group, time.monotonic() - began, tuple(errors))
+
+
+def _loading_seconds(context: Context, unit: Unit) -> float:
+    """Load the encoder where the unit has texts that are not tokenized yet; return the seconds that took."""
+    rows = ingest_step(context, unit)
+    try:
+        if not is_skipped(rows):
+            tokens_step(context, unit, rows, EVERYTHING)
+    except Missing:
+        return _load(context)
+    return 0.0
+
+
+def _load(context: Context) -> float:
+    """Load the encoder where this process has not yet, or wait for who does; return the seconds."""
+    began = time.monotonic()
+    context.encoder()
+    seconds = time.monotonic() - began
+    progress.reporter().loaded(context.spec.name, seconds)
+    return seconds
 
 
 def build(settings: Settings, console: Console | None = None) -> BuildResult:
@@ -96,6 +135,8 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         UsageError: the call is wrong, for example a named source has no file.
         MediError: a source failed; what others made is kept, nothing is published.
     """
+    _check_runner(settings.runner)
+    forget_hosts()
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     finish_swap(settings.out)
     refuse_strangers(settings.out)
@@ -109,10 +150,18 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         show_left_out(reporter, settings, plan)
         done = look(context, plan.groups)
         if done is None:
-            show_plan(context, plan.groups, reporter)
-        result = publish(job, done, {}) if done else _run(job)
+            show_plan(context, plan, reporter)
+        elif plan.failed:
+            raise failure_of(plan.failed)
+        result = _run(job) if done is None else publish(job, done, {})
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result
+
+
+def _check_runner(runner: str) -> None:
+    """Raise UsageError where the runner is not installed, before anything is looked at or said."""
+    if runner in ("dask", "ray") and importlib.util.find_spec(f"prefect_{runner}") is None:
+        raise UsageError(f"--runner {runner}: not installed; pip install 'medi[{runner}]', or use threads")
 
 
 def _run(job: Job) -> BuildResult:
@@ -139,17 +188,9 @@ def conclude(job: Job, steps: Sequence[Step]) -> BuildResult:
     Raises:
         MediError: steps failed; where there are several errors, each is a note of the one that is raised.
     """
-    errors = list(dict.fromkeys(line for step in steps for line in step.errors))
-    if len(errors) == 1:
-        raise MediError(errors[0])
+    errors = [*job.plan.failed, *(line for step in steps for line in step.errors)]
     if errors:
-        failure = MediError(
-            f"{len(errors)} sources or tasks failed, nothing is published; put right what the lines above say and run "
-            "the same command again: what the others made is kept"
-        )
-        for line in errors:
-            failure.add_note(line)
-        raise failure
+        raise failure_of(errors)
     took: dict[str, float] = {}
     for step in steps:
         took[step.group.source] = took.get(step.group.source, 0.0) + step.seconds
@@ -211,13 +252,7 @@ def _guarded(kind: str, context: Context, group: Group) -> Step:
 
 def failed(group: Group, error: MediError) -> Step:
     """Return what a step came to that failed for its whole group: no unit is left."""
-    return Step(replace(group, units=()), 0.0, (_one_line(group.name, error),))
-
-
-def _one_line(name: str, error: MediError) -> str:
-    """Return the error in one line that names its unit or group."""
-    line = " ".join(str(error).split())
-    return line if name in line else f"{name}: {line}"
+    return Step(replace(group, units=()), 0.0, (one_line(group.source, error),))
 
 
 def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildResult:
@@ -231,8 +266,9 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         "resources": {"workers": settings.workers, "runner": settings.runner, "memory_bytes": settings.memory_bytes},
     }
     contents = contents_of(job.context, job.plan, done, run)
-    if same_release(settings.out, manifest_head(contents)):
-        digest = open_release(settings.out).manifest["content_digest"]
-    else:
-        digest = write_release(settings.out, contents)
+    with writing(settings.out):
+        if same_release(settings.out, manifest_head(contents)):
+            digest = open_release(settings.out).manifest["content_digest"]
+        else:
+            digest = write_release(settings.out, contents)
     return BuildResult(settings.out, digest, tuple(done), seconds)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from medi import fetch
-from medi.errors import UsageError
+from medi.errors import MediError, UsageError
 from medi.fetch import Found, LocalFile
 from medi.sample import quota_of
 from medi.source import Source, Variant
 from medi.sources import ALL, by_name
 from medi.super_ni_choice import choose_tasks
 from pipelines.build.context import Context
+from pipelines.build.failures import one_line
 
 SUPER_NI = "super_ni"
 # Paper 2.3 and Table 5: 180,000 rows of 300 tasks.
@@ -59,11 +60,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """The groups of a build, and what has no file in the raw folder: sources, and listed Super-NI tasks."""
+    """The groups of a build, and what has no file in the raw folder: sources, and listed Super-NI tasks.
+
+    `failed` has a line for each source or task whose file is there and cannot be read.
+    """
 
     groups: tuple[Group, ...]
     absent: tuple[str, ...] = ()
     absent_tasks: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def plan_groups(context: Context) -> Plan:
@@ -73,25 +78,18 @@ def plan_groups(context: Context) -> Plan:
         UsageError: a source that was named has no file in the raw folder, or no source has any.
     """
     settings = context.settings
-    groups: list[Group] = []
-    absent: list[str] = []
-    absent_tasks: list[str] = []
-    for source in ALL:
-        if settings.sources and source.name not in settings.sources:
-            continue
-        if source.name == SUPER_NI:
-            found, absent_tasks = _super_ni_groups(context)
-        else:
-            found = _source_group(context, source)
-        groups.extend(found)
-        if not found:
-            absent.append(source.name)
+    wanted = [source for source in ALL if not settings.sources or source.name in settings.sources]
+    parts = {source.name: _part(context, source) for source in wanted}
+    groups = tuple(group for part in parts.values() for group in part.groups)
+    failed = tuple(line for part in parts.values() for line in part.failed)
+    absent = tuple(name for name, part in parts.items() if not part.groups and not part.failed)
     named = [name for name in absent if name in settings.sources]
     if named:
         raise UsageError(f"--sources {','.join(named)}: no file in {settings.raw}; {_where(by_name(named[0]))}")
-    if not groups:
+    if not groups and not failed:
         raise UsageError(f"--raw {settings.raw}: no source has a file there; `medi sources` lists where they belong")
-    return Plan(tuple(groups), tuple(absent), tuple(absent_tasks))
+    absent_tasks = parts[SUPER_NI].absent_tasks if SUPER_NI in parts else ()
+    return Plan(groups, absent, absent_tasks, failed)
 
 
 def _where(source: Source) -> str:
@@ -100,16 +98,26 @@ def _where(source: Source) -> str:
     return f"put {files[0].pattern} there" if files else "see `medi sources`"
 
 
-def _source_group(context: Context, source: Source) -> list[Group]:
+def _part(context: Context, source: Source) -> Plan:
+    """Return what a source adds to the plan; where its files cannot be read, the others go on without it."""
+    try:
+        return _super_ni_part(context) if source.name == SUPER_NI else _source_part(context, source)
+    except UsageError:
+        raise
+    except MediError as error:
+        return Plan((), failed=(one_line(source.name, error),))
+
+
+def _source_part(context: Context, source: Source) -> Plan:
     """Return the group of an embedding set; none where the raw folder has no file of it."""
     settings = context.settings
     if settings.raw is None:
-        return [Group(source.name, source.name)]
+        return Plan((Group(source.name, source.name),))
     found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
     if found is None:
-        return []
+        return Plan(())
     unit = unit_of(context, source, fetch.digested(found, context.manners.memo, context.manners.say))
-    return [Group(source.name, source.name, (unit,))]
+    return Plan((Group(source.name, source.name, (unit,)),))
 
 
 def unit_of(context: Context, source: Source, found: Found) -> Unit:
@@ -118,7 +126,7 @@ def unit_of(context: Context, source: Source, found: Found) -> Unit:
     return Unit(source.name, source.name, found.variant.name, quota_rows, found.files, found.pages)
 
 
-def _super_ni_groups(context: Context) -> tuple[list[Group], list[str]]:
+def _super_ni_part(context: Context) -> Plan:
     """Return the groups of the chosen Super-NI tasks, in order of their names, and the listed tasks that have no file.
 
     Groups are bare where their files are downloaded.
@@ -127,19 +135,25 @@ def _super_ni_groups(context: Context) -> tuple[list[Group], list[str]]:
     listed = context.instructions.super_ni_tasks
     if settings.raw is None:
         names, _ = choose_tasks(None, settings.super_ni_tasks, listed)
-        return _numbered([Group("", SUPER_NI, (), tuple(part)) for part in _parts(names)]), []
+        return Plan(_numbered([Group("", SUPER_NI, (), tuple(part)) for part in _parts(names)]))
     found = fetch.find_raw(settings.raw, by_name(SUPER_NI))
     files = {task_name(file): file for file in found.files} if found else {}
     if not files:
-        return [], []
+        return Plan(())
     names, absent = choose_tasks(files, settings.super_ni_tasks, listed)
     if not names:
         raise UsageError(
             f"--super-ni-tasks {settings.super_ni_tasks}: none of these tasks is in {settings.raw}/super_ni/tasks"
         )
-    memo = context.manners.memo
-    digested = [replace(files[n], sha256=fetch.digest_file(files[n].path, memo)) for n in names]
-    return _numbered([Group("", SUPER_NI, task_units(context, part)) for part in _parts(digested)]), absent
+    readable: list[LocalFile] = []
+    failed: list[str] = []
+    for name in names:
+        try:
+            readable.append(replace(files[name], sha256=fetch.digest_file(files[name].path, context.manners.memo)))
+        except MediError as error:
+            failed.append(one_line(name, error))
+    groups = [Group("", SUPER_NI, task_units(context, part)) for part in _parts(readable)]
+    return Plan(_numbered(groups), absent_tasks=tuple(absent), failed=tuple(failed))
 
 
 def task_units(context: Context, files: Iterable[LocalFile]) -> tuple[Unit, ...]:
@@ -160,6 +174,6 @@ def _parts(items: list[_Item]) -> list[list[_Item]]:
     return [items[i * len(items) // count : (i + 1) * len(items) // count] for i in range(count)]
 
 
-def _numbered(groups: list[Group]) -> list[Group]:
+def _numbered(groups: list[Group]) -> tuple[Group, ...]:
     """Return the groups with the names `super_ni-1`, `super_ni-2`, ..."""
-    return [replace(group, name=f"{SUPER_NI}-{number}") for number, group in enumerate(groups, 1)]
+    return tuple(replace(group, name=f"{SUPER_NI}-{number}") for number, group in enumerate(groups, 1))

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the run failed, 2 the call was wrong, 130 and 143 stopped.
 `medi --help` must answer at once, so each command imports the library inside itself.
 """
 
+import errno
 import signal
 import sys
 from collections.abc import Sequence
@@ -90,7 +91,9 @@ def line_of(error: Exception) -> str:
         return f"{error.format_message().rstrip('.')}; see `{context.command_path if context else 'medi'} --help`"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror.lower()}; put that right and run the same command again"
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        helps = "make room there, or name another --workspace and --out" if is_full else "put that right and run again"
+        return f"{where}{error.strerror.lower()}; {helps}"
     return str(error)
 
 

@@ -112,7 +112,7 @@ def _lines(row: dict[str, object]) -> list[tuple[str, str]]:
     texts, scores, origins = row["negatives"], row["negative_scores"], row["negative_origins"]
     assert isinstance(texts, list) and isinstance(scores, list) and isinstance(origins, list)
     for text, score, origin in zip(texts, scores, origins, strict=True):
-        lines.append(("negative", f"[{_score(score)}, {origin}] {text}"))
+        lines.append(("negative", f"[{_score(score)}, {origin}] {row['document_instruction']}{text}"))
     return lines
 
 
