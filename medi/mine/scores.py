@@ -25,7 +25,8 @@ def scores_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     left, right = np.broadcast_arrays(left, right)
     scores = np.empty(left.shape[:-1], dtype=np.float32)
     for rows in _blocks(slice(0, len(left)), left[:1].size * 16):
-        scores[rows] = _dots(left[rows].astype(np.float64), right[rows].astype(np.float64))
+        # In C order: what is broadcast would keep another, and be summed in another.
+        scores[rows] = _dots(left[rows].astype(np.float64, order="C"), right[rows].astype(np.float64, order="C"))
     return scores
 
 
