@@ -36,6 +36,8 @@ from medi.report.card import dataset_card
 from medi.schema import EXAMPLES, POSITIVES
 
 SHARD_BYTES = 256 << 20
+# A folder to what is wrong with it, a line each.
+Check = Callable[[Path], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,13 @@ class Contents:
     run: dict[str, Json]
 
 
-def write_release(out: Path, contents: Contents, shard_bytes: int = SHARD_BYTES) -> str:
+def write_release(
+    out: Path, contents: Contents, shard_bytes: int = SHARD_BYTES, check: Check = lambda folder: ()
+) -> str:
     """Write the release and put it in the place of `out`; return its content digest (64 hex digits).
 
-    Raises MediError where `out` is something else than a release of ours, where there is no row, or where rows, order
-    and counts do not meet; `out` is then as it was.
+    Raises MediError where `out` is something else than a release of ours, where there is no row, where rows, order and
+    counts do not meet, or where `check` finds something wrong with what was written; `out` is then as it was.
     """
     manifest = manifest_head(contents)
     fault = manifest_fault(dict(manifest))
@@ -76,6 +80,8 @@ def write_release(out: Path, contents: Contents, shard_bytes: int = SHARD_BYTES)
         manifest["files"] = sorted(files, key=lambda entry: entry["path"])
         _write_text(folder, MANIFEST, _json_text(manifest))
         _write_text(folder, RUN, _json_text(contents.run))
+        for wrong in check(folder):
+            raise _fault_of_medi(wrong)
     return manifest["content_digest"]
 
 

@@ -5,7 +5,7 @@ A change of code that changes what a stage gives must raise the stage's version 
 """
 
 VERSIONS = {
-    "ingest": 1,
+    "ingest": 2,
     "tokens": 1,
     "embed": 1,
     "candidates": 1,
@@ -14,5 +14,5 @@ VERSIONS = {
     "mine": 2,
     "audit": 2,
     "sample": 1,
-    "instruct": 1,
+    "instruct": 2,
 }

@@ -24,8 +24,8 @@ _CHOICES = {
 }
 # Options that are fields of Rules by the same name.
 MINING = (
-    "negatives", "given_negatives", "strategy", "skip_top", "window", "min_score", "max_score", "absolute_margin", "relative_margin",
-    "sampling", "fill", "rescore",
+    "negatives", "given_negatives", "strategy", "skip_top", "window", "min_score", "max_score", "absolute_margin",
+    "relative_margin", "sampling", "fill", "rescore",
 )  # fmt: skip
 _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20

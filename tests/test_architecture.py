@@ -17,7 +17,8 @@ HEAVY = {"torch", "faiss", "sentence_transformers", "transformers", "datasets", 
 WALLS = {
     "schema": set(), "source": set(), "store": set(), "errors": set(), "sources": {"source"},
     "ingest": {"schema", "source"}, "super_ni": {"schema", "source"}, "instruct": {"schema", "source"},
-    "embed": {"schema", "encoder"}, "mine": {"schema"}, "sample": {"schema"}, "domains": {"schema"}, "encoder": set(),
+    "embed": {"schema", "encoder"}, "mine": {"schema", "profiles"}, "profiles": set(), "sample": {"schema"},
+    "domains": {"schema"}, "encoder": set(),
 }  # fmt: skip
 
 

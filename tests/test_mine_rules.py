@@ -1,4 +1,4 @@
-"""The choices of mining on whole units: what each does to a row, on both kinds of data, and that its account adds up."""
+"""The choices of mining on whole units: what each does to a row, and that the account of a unit adds up."""
 
 from collections import Counter
 from dataclasses import replace

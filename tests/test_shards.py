@@ -282,3 +282,15 @@ def test_finishing_where_nothing_was_interrupted_touches_nothing(tmp_path: Path)
     finish_swap(tmp_path / "x")
     finish_swap(tmp_path / "absent")
     assert (tmp_path / "x").stat().st_mtime == 1
+
+
+def test_what_does_not_verify_is_not_published(tmp_path: Path) -> None:
+    """A known positive among the negatives: the release that stood there stays."""
+    out = tmp_path / "release"
+    good, broken = tiny().write(out), tiny()
+    row = broken.row("asks")
+    row["negatives"] = [row["positive"], *row["negatives"][1:]]  # type: ignore[index]
+    with pytest.raises(MediError, match=r"negatives\[0\] is the positive") as error:
+        write_release(out, broken.contents(), check=verify)
+    assert "\n" not in str(error.value) and open_release(out).manifest["content_digest"] == good
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]

@@ -28,7 +28,7 @@ def audit(source: str, rows: pa.Table, pairs: pa.Table, texts: Texts) -> pa.Tabl
     lines = {
         (task, *pair)
         for task, query, positive in known
-        for pair in _pairs(fold(query), fold(positive), alike.get(query, ()), alike.get(positive, ()))
+        for pair in _pairs(fold(query), fold(positive), alike.get(query, []), alike.get(positive, []))
     }
     ids = sorted((task, text_id(query), text_id(positive)) for task, query, positive in lines)
     return table_of(({"source": source, "task": t, "query": q, "positive": p} for t, q, p in ids), POSITIVES)

@@ -43,7 +43,7 @@ def rescored_listing(listing: Listing, rescored: pa.Table, keep_lowest: bool = T
     """
     found = matrix(rescored["scores"], -np.inf, np.float32)
     scores = np.full(listing.numbers.shape, -np.inf, dtype=np.float32)
-    width = min(found.shape[1], scores.shape[1])
-    scores[:, :width] = found[:, :width]
+    places = range(min(len(found[0]), len(scores[0])) if len(found) else 0)
+    scores[:, places] = found[:, places]
     lowest = rescored["lowest"].to_numpy() if keep_lowest else np.full(len(rescored), np.nan, dtype=np.float32)
     return listing._replace(scores=scores, lowest=lowest, rescored=True)

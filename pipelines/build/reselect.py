@@ -55,13 +55,13 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
                 chains[unit.name] = finish(context, unit, SEARCHED)
             except Missing as missing:
                 raise MediError(
-                    f"{settings.workspace} lacks {missing}: it was cleaned, or the raw files or this version of medi are "
-                    "others now; run `medi build` with these options"
+                    f"{settings.workspace} lacks {missing}: it was cleaned, or the raw files or this version of medi "
+                    "are others now; run `medi build` with these options"
                 ) from None
             seconds[unit.source] = seconds.get(unit.source, 0.0) + time.monotonic() - began
             reporter.advance("mine")
         if not units or any(not group.units for group in plan.groups):
-            raise MediError(f"{settings.workspace} lacks raw files of this release; run `medi build` with these options")
+            raise MediError(f"{settings.workspace} lacks raw files; run `medi build` with these options")
         result = publish(Job(context, plan, started), finished(context, units, chains), seconds)
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result
@@ -79,7 +79,8 @@ def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> 
     built = settings_from(options).rules
     if "profile" in changes:
         options = {name: value for name, value in options.items() if name not in MINING}
-    settings = settings_from({**options, **changes, "out": str(out or folder), "offline": True, "show_params": False})
+    asked: dict[str, object] = {**options, **changes, "out": str(out or folder), "offline": True, "show_params": False}
+    settings = settings_from(asked)
     # Further given negatives of a row were never encoded; mined ones stand in for them.
     given_negatives = min(settings.rules.given_negatives, built.given_negatives)
     return replace(settings, given_negatives=given_negatives)

@@ -16,6 +16,7 @@ from medi.errors import MediError, UsageError
 from medi.fetch import forget_hosts
 from medi.release import open_release
 from medi.release.swap import finish_swap, refuse_strangers
+from medi.release.verify import verify
 from medi.shards import manifest_head, same_release, write_release
 from medi.store import remove_orphans
 from pipelines.build import progress
@@ -208,7 +209,7 @@ def options_of(settings: Settings) -> dict[str, Json]:
     return plain | texts | {"sources": list(settings.sources), "variants": dict(settings.variants)}
 
 
-def settings_from(options: Mapping[str, Json]) -> Settings:
+def settings_from(options: Mapping[str, object]) -> Settings:
     """Return the settings of a flow's parameters. Raises UsageError as `presets.resolve` does."""
     given: dict[str, object] = dict(options)
     given |= {name: Path(str(given[name])) for name in _PATHS if given.get(name) is not None}
@@ -270,5 +271,5 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         if same_release(settings.out, manifest_head(contents)):
             digest = open_release(settings.out).manifest["content_digest"]
         else:
-            digest = write_release(settings.out, contents)
+            digest = write_release(settings.out, contents, check=verify)
     return BuildResult(settings.out, digest, tuple(done), seconds)

@@ -1,52 +1,30 @@
 """`medi build`: takes the options of a build to its Settings, runs it, and prints the folder of the release."""
 
 import json
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from medi.errors import UsageError
+from pipelines.cli import options
 from pipelines.presets import Settings, resolve
 
 
 def build(
-    context: typer.Context,
-    preset: Annotated[str, typer.Option(metavar="sample|lite|full", help="What is built.")] = "sample",
-    profile: Annotated[str | None, typer.Option(metavar="paper|clean", help="The rules of mining.")] = None,
-    raw: Annotated[Path | None, typer.Option(metavar="DIR", help="Read local files; download nothing.")] = None,
-    sources: Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources.")] = None,
-    super_ni_tasks: Annotated[str | None, typer.Option(metavar="all|listed|FILE", help="Which Super-NI tasks.")] = None,
-    variant: Annotated[list[str] | None, typer.Option(metavar="SOURCE=NAME", help="Origin of a source.")] = None,
-    take: Annotated[str | None, typer.Option(metavar="hash|first", help="Drawn by hash, or from the start.")] = None,
-    scale: Annotated[float | None, typer.Option(metavar="F", help="Multiply every quota.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [default: 0]")] = None,
-    encoder: Annotated[str | None, typer.Option(metavar="NAME_OR_PATH", help="The mining encoder.")] = None,
-    revision: Annotated[str | None, typer.Option(metavar="R", help="Its revision on the Hub.")] = None,
-    dtype: Annotated[str | None, typer.Option(metavar="float32|bfloat16", help="Its arithmetic.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The release.")] = None,
-    workspace: Annotated[Path | None, typer.Option(metavar="DIR", help="Downloads and artifacts.")] = None,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Units at once.")] = None,
-    runner: Annotated[str | None, typer.Option(metavar="threads|dask|ray|none", help="Who runs them.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.")] = None,
-    offline: Annotated[bool | None, typer.Option("--offline", help="No network call at all.")] = None,
-    max_bad_rows: Annotated[str | None, typer.Option(metavar="N|P%", help="Bad rows a source may have.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Mended rows are bad rows.")] = False,
-    check_all_lines: Annotated[bool, typer.Option("--check-all-lines", help="Parse undrawn lines too.")] = False,
-    negatives: Annotated[int | None, typer.Option(metavar="N", help="Negatives of a row.")] = None,
-    strategy: Annotated[str | None, typer.Option(metavar="passage|s_neg", help="What pairs are searched by.")] = None,
-    skip_top: Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest.")] = None,
-    window: Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest, at most 64.")] = None,
-    min_score: Annotated[float | None, typer.Option(metavar="F", help="Least score of a mined negative.")] = None,
-    max_score: Annotated[float | None, typer.Option(metavar="F", help="Highest score of one.")] = None,
-    absolute_margin: Annotated[float | None, typer.Option(metavar="F", help="How far below the positive.")] = None,
-    relative_margin: Annotated[float | None, typer.Option(metavar="F", help="The same, as a share of it.")] = None,
-    sampling: Annotated[str | None, typer.Option(metavar="top|random", help="Which of the window.")] = None,
-    fill: Annotated[str | None, typer.Option(metavar="none|other_rows|random", help="What rows in need get.")] = None,
-    rescore: Annotated[str | None, typer.Option(metavar="MODEL", help="A cross-encoder that rescores.")] = None,
-    show_params: Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes, no build.")] = False,
-) -> None:
+    context: typer.Context, preset: options.Preset = "sample", profile: options.Profile = None,
+    raw: options.Raw = None, sources: options.Sources = None, super_ni_tasks: options.SuperNiTasks = None,
+    variant: options.Variant = None, take: options.Take = None, scale: options.Scale = None, seed: options.Seed = None,
+    encoder: options.Encoder = None, revision: options.Revision = None, dtype: options.Dtype = None,
+    out: options.Out = None, workspace: options.Workspace = None, workers: options.Workers = None,
+    runner: options.Runner = None, memory: options.Memory = None, offline: options.Offline = None,
+    max_bad_rows: options.MaxBadRows = None, strict: options.Strict = False,
+    check_all_lines: options.CheckAllLines = False, negatives: options.Negatives = None,
+    strategy: options.Strategy = None, skip_top: options.SkipTop = None, window: options.Window = None,
+    min_score: options.MinScore = None, max_score: options.MaxScore = None,
+    absolute_margin: options.AbsoluteMargin = None, relative_margin: options.RelativeMargin = None,
+    sampling: options.Sampling = None, fill: options.Fill = None, rescore: options.Rescore = None,
+    show_params: options.ShowParams = False,
+) -> None:  # fmt: skip
     """Turn raw files into MEDI shards.
 
     The result is a folder with Parquet shards, a manifest and a card; its path is printed.

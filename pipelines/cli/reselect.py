@@ -1,5 +1,6 @@
 """`medi reselect DIR`: takes other mining options for a finished release and prints the folder of the new one."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -7,35 +8,34 @@ import typer
 from rich.console import Console
 
 from medi.errors import UsageError
+from pipelines.cli import options
 
 
 def reselect(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")],
-    profile: Annotated[str | None, typer.Option(metavar="paper|clean", help="The rules of mining.")] = None,
-    negatives: Annotated[int | None, typer.Option(metavar="N", help="Negatives of a row.")] = None,
-    skip_top: Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest.")] = None,
-    window: Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest, at most 64.")] = None,
-    min_score: Annotated[float | None, typer.Option(metavar="F", help="Least score of a mined negative.")] = None,
-    max_score: Annotated[float | None, typer.Option(metavar="F", help="Highest score of one.")] = None,
-    absolute_margin: Annotated[float | None, typer.Option(metavar="F", help="How far below the positive.")] = None,
-    relative_margin: Annotated[float | None, typer.Option(metavar="F", help="The same, as a share of it.")] = None,
-    sampling: Annotated[str | None, typer.Option(metavar="top|random", help="Which of the window.")] = None,
-    fill: Annotated[str | None, typer.Option(metavar="none|other_rows|random", help="What rows in need get.")] = None,
-    rescore: Annotated[str | None, typer.Option(metavar="MODEL", help="A cross-encoder that rescores.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The new release.  [default: in its place]")] = None,
-) -> None:
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")], profile: options.Profile = None,
+    negatives: options.Negatives = None, skip_top: options.SkipTop = None, window: options.Window = None,
+    min_score: options.MinScore = None, max_score: options.MaxScore = None,
+    absolute_margin: options.AbsoluteMargin = None, relative_margin: options.RelativeMargin = None,
+    sampling: options.Sampling = None, fill: options.Fill = None, rescore: options.Rescore = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The new release. [default: in its place]")] = None,
+) -> None:  # fmt: skip
     """Choose other negatives for a release, without encoding or searching again.
 
-    They come from the 64 candidates that the workspace keeps of every row; options that are not given stay as they were.
+    They come from the 64 candidates that the workspace keeps of every row. What is not given stays as it was.
     """
     asked = {
         "profile": profile, "negatives": negatives, "skip_top": skip_top, "window": window, "min_score": min_score,
         "max_score": max_score, "absolute_margin": absolute_margin, "relative_margin": relative_margin,
         "sampling": sampling, "fill": fill, "rescore": rescore,
     }  # fmt: skip
+    from pipelines.build.reselect import reselect as run
+
+    print(run(folder, _given(asked), out, Console(stderr=True)).out)
+
+
+def _given(asked: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that were given. Raises UsageError where there is none."""
     changes = {name: value for name, value in asked.items() if value is not None}
     if not changes:
         raise UsageError("reselect: nothing to change; name a mining option, such as --negatives 4")
-    from pipelines.build.reselect import reselect as run
-
-    print(run(folder, changes, out, Console(stderr=True)).out)
+    return changes

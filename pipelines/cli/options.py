@@ -1,0 +1,40 @@
+"""The options of the commands: their types, and what `--help` says of each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Preset = Annotated[str, typer.Option(metavar="sample|lite|full", help="What is built.")]
+Profile = Annotated[str | None, typer.Option(metavar="paper|clean", help="The rules of mining.")]
+Raw = Annotated[Path | None, typer.Option(metavar="DIR", help="Read local files; download nothing.")]
+Sources = Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources.")]
+SuperNiTasks = Annotated[str | None, typer.Option(metavar="all|listed|FILE", help="Which Super-NI tasks.")]
+Variant = Annotated[list[str] | None, typer.Option(metavar="SOURCE=NAME", help="Origin of a source.")]
+Take = Annotated[str | None, typer.Option(metavar="hash|first", help="Drawn by hash, or from the start.")]
+Scale = Annotated[float | None, typer.Option(metavar="F", help="Multiply every quota.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [default: 0]")]
+Encoder = Annotated[str | None, typer.Option(metavar="NAME_OR_PATH", help="The mining encoder.")]
+Revision = Annotated[str | None, typer.Option(metavar="R", help="Its revision on the Hub.")]
+Dtype = Annotated[str | None, typer.Option(metavar="float32|bfloat16", help="Its arithmetic.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The release.")]
+Workspace = Annotated[Path | None, typer.Option(metavar="DIR", help="Downloads and artifacts.")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Units at once.")]
+Runner = Annotated[str | None, typer.Option(metavar="threads|dask|ray|none", help="Who runs them.")]
+Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.")]
+Offline = Annotated[bool | None, typer.Option("--offline", help="No network call at all.")]
+MaxBadRows = Annotated[str | None, typer.Option(metavar="N|P%", help="Bad rows a source may have.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Mended rows are bad rows.")]
+CheckAllLines = Annotated[bool, typer.Option("--check-all-lines", help="Parse undrawn lines too.")]
+Negatives = Annotated[int | None, typer.Option(metavar="N", help="Negatives of a row.")]
+Strategy = Annotated[str | None, typer.Option(metavar="passage|s_neg", help="What pairs are searched by.")]
+SkipTop = Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest.")]
+Window = Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest, at most 64.")]
+MinScore = Annotated[float | None, typer.Option(metavar="F", help="Least score of a mined negative.")]
+MaxScore = Annotated[float | None, typer.Option(metavar="F", help="Highest score of one.")]
+AbsoluteMargin = Annotated[float | None, typer.Option(metavar="F", help="How far below the positive.")]
+RelativeMargin = Annotated[float | None, typer.Option(metavar="F", help="The same, as a share of it.")]
+Sampling = Annotated[str | None, typer.Option(metavar="top|random", help="Which of the window.")]
+Fill = Annotated[str | None, typer.Option(metavar="none|other_rows|random", help="What rows in need get.")]
+Rescore = Annotated[str | None, typer.Option(metavar="MODEL", help="A cross-encoder that rescores.")]
+ShowParams = Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes, no build.")]
