@@ -46,8 +46,8 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
     def score(part: slice) -> None:
         for columns in _blocks(slice(0, numbers.shape[1]), row_bytes):
             for rows in _blocks(part, (columns.stop - columns.start) * row_bytes):
-                taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64)
-                scores[rows, columns] = _dots(queries[rows, None].astype(np.float64), taken)
+                taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64, order="C")
+                scores[rows, columns] = _dots(queries[rows, None].astype(np.float64, order="C"), taken)
 
     if threads == 1:
         score(slice(0, len(queries)))
