@@ -141,6 +141,8 @@ def test_json_holds_whole_texts_in_ascii(release: Release) -> None:
     output = run(str(release.root), "--json", "--task", "asks", "--n", "5", "--seed", "3")
     found = json.loads(output)
     assert output.isascii() and "\x1b" not in output
-    assert sorted(found) == ["content_digest", "quantiles", "rows", "sample", "spreads", "tasks"]
+    assert sorted(found) == [
+        "content_digest", "mining", "profile", "quantiles", "rows", "rules", "sample", "shortages", "spreads", "tasks",
+    ]  # fmt: skip
     assert found["rows"] == 5 and [task["task"] for task in found["tasks"]] == ["asks"]
     assert EVIL + "a" * 500 in [row["query"] for row in found["sample"]]

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from medi.errors import UsageError
+from medi.profiles import Rules
 from medi.release import Release
-
-QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+from medi.release.accounting import QUANTILES, Mining, changed_rules, mining_by_unit, rules_of, shortages, total_of
+from medi.release.verdict import verdict_line
 
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """A task's rows, and how many of its negatives are `given`, `mined` and `random`."""
+    """A task's rows, how many of its negatives are `given`, `mined` and `random`; of a Super-NI task its verdict."""
 
     task: str
     source: str
@@ -32,6 +33,7 @@ class TaskSummary:
     rows: int
     negatives: int
     origins: dict[str, int]
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,21 @@ class Spread:
 
 @dataclass(frozen=True)
 class Summary:
-    """A release, or the part of it that was asked for, in numbers."""
+    """A release, or the part of it that was asked for, in numbers.
+
+    `profile` and `rules` are how negatives were chosen, of `rules` those that differ from profile `paper`; `mining` is
+    what became of the candidates, None where an earlier version of medi kept no account; `shortages` is a line for each
+    unit with queries that are short, most missing negatives first.
+    """
 
     content_digest: str
     rows: int
     tasks: list[TaskSummary]
     spreads: list[Spread]
+    profile: str
+    rules: dict[str, object]
+    mining: Mining | None
+    shortages: list[str]
 
 
 def summarise(release: Release, name: str | None = None) -> Summary:
@@ -78,12 +89,25 @@ def summarise(release: Release, name: str | None = None) -> Summary:
             rows=rows[key],
             negatives=origins[key].total(),
             origins=dict(sorted(origins[key].items())),
+            verdict=verdict_line(entry["evidence"]),
         )
         for entry in release.manifest["tasks"]
         if name in (None, *(key := (entry["source"], entry["task"])))
     ]
     spreads = [_spread(measure, np.concatenate(parts)) for measure, parts in sorted(values.items())]
-    return Summary(release.manifest["content_digest"], rows.total(), tasks, spreads)
+    digest, params = release.manifest["content_digest"], release.manifest["params"]
+    parts = mining_by_unit(e for e in release.manifest["tasks"] if name in (None, e["source"], e["task"]))
+    rules = rules_of(params) or Rules()
+    return Summary(
+        digest,
+        rows.total(),
+        tasks,
+        spreads,
+        profile=str(params.get("profile", "unknown")),
+        rules=changed_rules(rules),
+        mining=None if parts is None else total_of(parts),
+        shortages=shortages(parts or [], rules),
+    )
 
 
 def random_rows(release: Release, n: int, seed: int, name: str | None = None) -> list[dict[str, object]]:

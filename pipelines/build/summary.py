@@ -6,14 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from medi.profiles import Rules
+from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
+from medi.release.inspect import shown
 from pipelines.build.contents import Finished
 from pipelines.build.progress import Reporter
 from pipelines.build.units import SUPER_NI, Plan
 from pipelines.presets import Settings
 
 _SHOWN_SKIPPED = 8
+_SHOWN_SHORT = 3
 
 
 def show_left_out(reporter: Reporter, settings: Settings, plan: Plan) -> None:
@@ -50,9 +56,22 @@ def show_result(
         if not unit.got_rows and not unit.facts.get("skipped"):
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in unit.dropped.items())
             reporter.say(f"no rows of {unit.unit.name}: {reasons or 'the file has none'}")
+    _show_shortages(reporter, units)
     reporter.say(f"content digest {digest}")
     reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
     reporter.say(f"release: {out}")
+
+
+def _show_shortages(reporter: Reporter, units: Sequence[Finished]) -> None:
+    """Say how many queries are short, and of the tasks with most missing negatives what to change."""
+    records = [f.chain.mined.pairs for f in units if f.chain]
+    parts = [mining_of(record.unit, record.counts["facts"]) for record in records]
+    if not any(part.queries_short for part in parts):
+        return
+    lines = shortages(parts, rules_of({"mining": records[0].params["rules"]}) or Rules())
+    reporter.say(f"{short_of(total_of(parts))}, in {len(lines):,} of {len(parts):,} tasks:")
+    for line in lines[:_SHOWN_SHORT]:
+        reporter.console.print(Padding(Text(shown(line)), (0, 0, 0, 2), expand=False))
 
 
 def result_lines(units: Sequence[Finished], seconds: dict[str, float]) -> list[tuple[str, int, int, str, str]]:

@@ -10,10 +10,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from medi.release.accounting import Mining
     from medi.release.inspect import Spread, Summary, TaskSummary
 
 # A longer text is cut on the screen, never in the JSON.
 _SHOWN_CHARACTERS = 400
+_QUANTILES = ("least", "5%", "25%", "50%", "75%", "95%", "most")
 
 
 def inspect(
@@ -23,7 +25,7 @@ def inspect(
     seed: Annotated[int, typer.Option(metavar="N", help="Which random rows.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
 ) -> None:
-    """Show what is in a release: tasks, rows, lengths, scores, and random rows."""
+    """Show what is in a release: tasks, rows, lengths, scores, how negatives were mined, and random rows."""
     from medi.release import open_release
     from medi.release.inspect import QUANTILES, random_rows, summarise
 
@@ -38,7 +40,7 @@ def inspect(
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(f"{summary.rows:,} rows of {len(summary.tasks):,} tasks")
     console.print(f"content digest {summary.content_digest}", soft_wrap=True)
-    for part in (_tasks(summary.tasks), _spreads(summary), *map(_row, rows)):
+    for part in (_tasks(summary.tasks), _spreads(summary), _mining(summary, task is None), *map(_row, rows)):
         console.print()
         console.print(part)
 
@@ -74,7 +76,7 @@ def _spreads(summary: "Summary") -> "RenderableType":
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("spread", no_wrap=True)
-    for name in ("values", "least", "5%", "25%", "50%", "75%", "95%", "most"):
+    for name in ("values", *_QUANTILES):
         table.add_column(name, justify="right", no_wrap=True)
     for spread in summary.spreads:
         table.add_row(spread.measure.replace("_", " "), f"{spread.count:,}", *_numbers(spread))
@@ -84,6 +86,73 @@ def _spreads(summary: "Summary") -> "RenderableType":
 def _numbers(spread: "Spread") -> list[str]:
     form = "{:.2f}" if spread.measure.endswith("_score") else "{:.0f}"
     return [form.format(value) for value in spread.quantiles]
+
+
+def _mining(summary: "Summary", is_whole: bool) -> "RenderableType":
+    """Return how negatives were chosen and what became of the candidates; of the whole release the totals alone."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from medi.release.accounting import short_of
+    from medi.release.inspect import shown
+
+    mining, choices = summary.mining, [_choice(name, value) for name, value in summary.rules.items()]
+    lines = [] if is_whole else [f"{task.task}: {task.verdict}" for task in summary.tasks if task.verdict]
+    lines += [f"mining in the whole pool of {_units(mining)}" if mining and mining.units else "mining"]
+    lines += [f"profile {summary.profile}" + (f": {', '.join(choices)}" if choices else "")]
+    if mining is None or not mining.units:
+        lines += ["no account: " + ("built by an earlier version of medi" if mining is None else "nothing was mined")]
+        return Group(*map(Text, map(shown, lines)))
+    short = summary.shortages
+    if is_whole and short:
+        short = [f"{short_of(mining)}, in {len(short):,} of {_units(mining)}; why: --task NAME"]
+    parts: list[RenderableType] = [*map(Text, map(shown, lines)), _tallies(mining), *map(Text, map(shown, short))]
+    return Group(*parts, *(["", _scores(mining)] if mining.positive_scores and not is_whole else []))
+
+
+def _units(mining: "Mining") -> str:
+    return mining.units[0] if len(mining.units) == 1 else f"{len(mining.units):,} tasks"
+
+
+def _choice(name: str, value: object) -> str:
+    return name if value is True else f"{name} {value}"
+
+
+def _tallies(mining: "Mining") -> "RenderableType":
+    """Return the table of what was listed and chosen and why the rest was not."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from medi.release.inspect import shown
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("negatives", no_wrap=True)
+    for name in ("listed", "chosen"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("dropped by rule", overflow="fold")
+    whole = sum(mining.negatives.values())
+    for name, tally in (("given", mining.given), ("mined", mining.candidates), ("random", mining.draws)):
+        if not tally.listed:
+            continue
+        most_first = sorted(tally.dropped.items(), key=lambda item: (-item[1], item[0]))
+        reasons = ", ".join(f"{shown(reason)} {count:,}" for reason, count in most_first)
+        share = _share(mining.negatives.get(name, 0), whole)
+        table.add_row(*map(Text, (name, f"{tally.listed:,}", f"{tally.chosen:,}", share, reasons)))
+    return table
+
+
+def _scores(mining: "Mining") -> "RenderableType":
+    """Return the table of quantiles of the pool's scores."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("score", no_wrap=True)
+    for name in _QUANTILES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, scores in (("positive", mining.positive_scores), ("negative", mining.negative_scores)):
+        table.add_row(name, *(f"{score:.2f}" for score in scores))
+    return table
 
 
 def _row(row: dict[str, object]) -> "RenderableType":
