@@ -24,8 +24,8 @@ _CHOICES = {
 }
 # Options that are fields of Rules by the same name.
 MINING = (
-    "negatives", "given_negatives", "strategy", "skip_top", "window", "min_score", "max_score", "absolute_margin",
-    "relative_margin", "sampling", "fill", "rescore",
+    "negatives", "given_negatives", "given_looked_at", "strategy", "skip_top", "window", "min_score", "max_score",
+    "absolute_margin", "relative_margin", "sampling", "fill", "rescore",
 )  # fmt: skip
 _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20
@@ -49,6 +49,7 @@ class Settings:
     profile: str = "paper"
     negatives: int | None = None
     given_negatives: int | None = None
+    given_looked_at: int | None = None
     strategy: str | None = None
     skip_top: int | None = None
     window: int | None = None
@@ -88,7 +89,7 @@ class Settings:
         """
         asked = {name: getattr(self, name) for name in MINING if getattr(self, name) is not None}
         if self.negatives is not None:
-            asked = {"given_negatives": self.negatives} | asked
+            asked = {"given_negatives": self.negatives, "given_looked_at": max(8, 2 * self.negatives)} | asked
         if self.rescore is not None:
             asked["rescore"] = {"name": self.rescore}
         return replace(PROFILES[self.profile], seed=self.seed, **asked)

@@ -31,6 +31,12 @@ def cut_of_sample(folder: Path) -> None:
         shutil.copy(REPO / "data" / "sample" / name, folder / name)
 
 
+def options(raw: Path, workspace: Path, encoder: Path) -> list[str | Path]:
+    """Return the options of a plain build."""
+    places: list[str | Path] = ["--workspace", workspace, "--out", workspace / "out"]
+    return ["--raw", raw, "--encoder", encoder, "--runner", "none", *places]
+
+
 def medi_build(
     *args: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:

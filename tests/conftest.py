@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.tiny_encoders import make_tiny_bert, make_tiny_t5
+from tests.builds import cut_of_sample, medi_build, options
+from tests.tiny_encoders import make_cross_encoder, make_tiny_bert, make_tiny_t5
 
 Once = Callable[[str, Callable[[Path], None]], Path]
 
@@ -73,3 +74,26 @@ def build_sample(workspace: Path) -> None:
     call = [sys.executable, "-m", "pipelines.cli.app", "build", "--preset", "sample", "--workspace", str(workspace)]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"the sample does not build:\n{done.stderr[-4000:]}"
+
+
+@pytest.fixture(scope="session")
+def cut(once: Once) -> Path:
+    """A raw folder with every kind of unit."""
+    return once("cut", cut_of_sample)
+
+
+@pytest.fixture(scope="session")
+def built(once: Once, cut: Path, tiny_encoder: Path) -> Path:
+    """The workspace of a build of the cut, with its release in `out`."""
+
+    def build(folder: Path) -> None:
+        done = medi_build(*options(cut, folder, tiny_encoder), "--workers", "1", environment={"PYTHONHASHSEED": "1"})
+        assert done.returncode == 0, done.stderr
+
+    return once("built", build)
+
+
+@pytest.fixture(scope="session")
+def tiny_cross_encoder(once: Once) -> Path:
+    """A random cross-encoder with one label, as a sentence-transformers folder."""
+    return once("tiny-cross-encoder", lambda folder: make_cross_encoder(folder, labels=1))

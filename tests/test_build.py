@@ -16,35 +16,11 @@ import pytest
 
 from medi.instruct import load_instructions
 from medi.release import open_release
-from tests.builds import REPO, SOURCES, artifacts, cut_of_sample, files_of, manifest_of, medi_build
-from tests.conftest import Once
+from tests.builds import REPO, SOURCES, artifacts, files_of, manifest_of, medi_build, options
 from tests.hub_server import Hub, publish_task, serving
 
 LABEL, TEXT = "task9001_medi_sentiment_classification", "task9009_medi_news_summarization"
 CHOICE, ONE_CLASS = "task9015_medi_geography_multiple_choice", "task9017_medi_one_class_answerability"
-
-
-@pytest.fixture(scope="session")
-def cut(once: Once) -> Path:
-    """A raw folder with every kind of unit."""
-    return once("cut", cut_of_sample)
-
-
-@pytest.fixture(scope="session")
-def built(once: Once, cut: Path, tiny_encoder: Path) -> Path:
-    """The workspace of a build of the cut, with its release in `out`."""
-
-    def build(folder: Path) -> None:
-        done = medi_build(*options(cut, folder, tiny_encoder), "--workers", "1", environment={"PYTHONHASHSEED": "1"})
-        assert done.returncode == 0, done.stderr
-
-    return once("built", build)
-
-
-def options(raw: Path, workspace: Path, encoder: Path) -> list[str | Path]:
-    """Return the options of a plain build."""
-    places: list[str | Path] = ["--workspace", workspace, "--out", workspace / "out"]
-    return ["--raw", raw, "--encoder", encoder, "--runner", "none", *places]
 
 
 def test_prefect_threads_hash_seed_locale_and_folder_do_not_change_a_byte(

@@ -87,7 +87,7 @@ def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
 
 def test_medi_commands_run_on_the_sample(beside_the_sample: Path) -> None:
     shown = {args[0]: args for args in lines_of("medi") if "data/medi/sample" in args}
-    assert set(shown) == {"domains", "inspect", "verify"}
+    assert set(shown) == {"domains", "inspect", "reselect", "verify"}
     for args in shown.values():
         assert run([sys.executable, "-m", "pipelines.cli.app", *args], beside_the_sample).strip()
 

@@ -191,7 +191,8 @@ def test_filling_up_in_a_label_task_takes_other_labels_only() -> None:
 def _many_rows(rng: np.random.Generator, kind: str) -> pa.Table:
     """Return rows with repeated queries, repeated documents, other positives and given negatives, or examples."""
     if kind != "pair":
-        texts = [f"x{i} {'A' if i % 7 else 'a'}" for i in range(40)]
+        # The first twenty are ten texts to the encoder.
+        texts = [f"x{i // 2 if i < 20 else i} {'A' if i % 2 else 'a'}" for i in range(40)]
         return rows_of(*({"query": t, "label": f"l{rng.integers(3)}", "output": f"y{rng.integers(25)}"} for t in texts))
     names = [f"d{i}" for i in range(25)] + [f"D{i}" for i in range(5)]
     rows = {(f"q{rng.integers(20)}", str(rng.choice(names))): None for _ in range(50)}

@@ -143,3 +143,17 @@ def test_scores_over_two_are_two() -> None:
     assert abs(float(scores_of(vectors, vectors)[0]) - 1) < 1e-6
     pairs, _ = mined_task("text", rows, same)
     assert max(pairs["positive_score"].to_pylist()) <= 2.0
+
+
+def test_examples_that_are_one_text_to_the_encoder_share_their_known_positives() -> None:
+    """Long inputs with one beginning: "Tea" chose "milk" by its output, so "milk" is no negative of "tea" either."""
+    examples = (("Tea", "y1"), ("tea", "y2"), ("milk", "y3"), ("rain", "y4"), ("snow", "y5"))
+    rows = rows_of(*({"query": query, "output": output} for query, output in examples))
+    vectors = {
+        "Tea": (1, 0, 0), "tea": (1, 0, 0), "milk": (1, 0.2, 0), "rain": (1, 0.5, 0), "snow": (0, 0.3, 1),
+        "y1": (1, 0, 0), "y3": (1, 0, 0), "y2": (0, 1, 0), "y4": (0, 1, 0), "y5": (0, 1, 0),
+    }  # fmt: skip
+    found = by_query(mined_task("text", rows, vectors)[0])
+    assert (found["Tea"]["positive"], found["tea"]["positive"]) == ("milk", "rain")
+    # By s_neg alone "tea" would get "milk" (0.98), and "Tea" would get "rain" (0.89).
+    assert (found["Tea"]["negatives"], found["tea"]["negatives"]) == (["snow"], ["snow"])

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import string
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,34 +12,10 @@ from medi.errors import MediError, UsageError
 from medi.fetch import Settings, find_encoder
 from medi.rescore import CrossScorer, describe, load_cross_encoder
 from tests.conftest import Once
+from tests.tiny_encoders import make_cross_encoder
 
 WORDS = [f"{a}{b}" for a in "tea" for b in "bcdfgh"]
 PAIRS = [(" ".join(WORDS[: n % 7 + 1]), " ".join(WORDS[(n * k) % 18] for k in range(n % 23 + 1))) for n in range(70)]
-
-
-def make_cross_encoder(folder: Path, labels: int) -> None:
-    """Write a BERT of 2 layers that scores pairs: random, seeded, saved and loaded by the library itself."""
-    import torch
-    from sentence_transformers import CrossEncoder
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
-    torch.manual_seed(0)
-    letters = string.ascii_lowercase + string.digits
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
-    config = BertConfig(
-        vocab_size=len(pieces), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        num_labels=labels, initializer_range=0.4,
-    )  # fmt: skip
-    plain = folder.with_name(f"{folder.name}-plain")
-    BertForSequenceClassification(config).save_pretrained(plain)
-    BertTokenizer(vocab={p: n for n, p in enumerate(pieces)}, model_max_length=128).save_pretrained(plain)
-    CrossEncoder(str(plain), device="cpu", local_files_only=True).save(str(folder))
-
-
-@pytest.fixture(scope="session")
-def tiny_cross_encoder(once: Once) -> Path:
-    """A random cross-encoder with one label, as a sentence-transformers folder."""
-    return once("tiny-cross-encoder", lambda folder: make_cross_encoder(folder, labels=1))
 
 
 @pytest.fixture(scope="session")

@@ -69,3 +69,22 @@ def _save(folder: Path, model: object, tokenizer: object) -> None:
     tokenizer.save_pretrained(plain)
     body = Transformer(str(plain), max_seq_length=128)
     SentenceTransformer(modules=[body, Pooling(32, "mean"), Normalize()], device="cpu").save(str(folder))
+
+
+def make_cross_encoder(folder: Path, labels: int) -> None:
+    """Write a BERT of 2 layers that scores pairs: random, seeded, saved and loaded by the library itself."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    torch.manual_seed(0)
+    letters = string.ascii_lowercase + string.digits
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
+    config = BertConfig(
+        vocab_size=len(pieces), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        num_labels=labels, initializer_range=0.4,
+    )  # fmt: skip
+    plain = folder.with_name(f"{folder.name}-plain")
+    BertForSequenceClassification(config).save_pretrained(plain)
+    BertTokenizer(vocab={p: n for n, p in enumerate(pieces)}, model_max_length=128).save_pretrained(plain)
+    CrossEncoder(str(plain), device="cpu", local_files_only=True).save(str(folder))

@@ -123,13 +123,17 @@ def mine_task(
 
 
 def _known(classes: np.ndarray, positives: np.ndarray) -> list[np.ndarray]:
-    """Return the classes that are no negatives of each row: its own, its positive's, those of rows that chose it."""
-    known = [{own} for own in classes.tolist()]
-    for one, other in enumerate(positives.tolist()):
-        if other >= 0:
-            known[one].add(int(classes[other]))
-            known[other].add(int(classes[one]))
-    return [np.array(sorted(own), dtype=np.int64) for own in known]
+    """Return the classes that are no negatives of each row: its own, its positive's, those of rows that chose it.
+
+    Rows that are one text to the encoder share them, though their outputs, and so their positives, may differ.
+    """
+    known = {own: {own} for own in classes.tolist()}
+    has = positives >= 0
+    for one, other in zip(classes[has].tolist(), classes[positives[has]].tolist(), strict=True):
+        known[one].add(other)
+        known[other].add(one)
+    barred = {own: np.array(sorted(others), dtype=np.int64) for own, others in known.items()}
+    return [barred[own] for own in classes.tolist()]
 
 
 def _mined(block: np.ndarray, task: _Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:

@@ -16,16 +16,19 @@ from medi.schema import fold, text_id
 
 @dataclass(frozen=True)
 class PairRules:
-    """What a pair of a source says of other pairs, and how many of its own negatives a row keeps at most."""
+    """What a pair of a source says of other pairs; how many of its own negatives a row keeps at most, and how many that
+    pass by fold the encoder looks at (msmarco lists up to a hundred).
+    """
 
     symmetric: bool
     clusters: bool
     given: int = 4
+    looked_at: int = 8
 
     @property
-    def looked_at(self) -> int:
-        """Return how many given negatives that pass by fold the encoder looks at; msmarco lists up to a hundred."""
-        return 2 * self.given
+    def encoded(self) -> int:
+        """Return how many of those looked at are encoded at most: what a row may keep without another encoding."""
+        return self.looked_at // 2
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def texts_to_encode(rows: pa.Table, kind: str, rules: PairRules | None, tokens: 
         return texts_to_tokenize(rows, kind)
     rows, _ = narrowed(rows, rules)
     texts = Texts.of(_texts_of(rows), tokens)
-    chosen, _ = given_negatives(rows, texts, known_positives(rows, texts, rules), rules.given)
+    chosen, _ = given_negatives(rows, texts, known_positives(rows, texts, rules), rules.encoded)
     return sorted(
         {*rows["query"].to_pylist(), *rows["positive"].to_pylist(), *(t for listed in chosen for t in listed)}
     )

@@ -108,7 +108,8 @@ def given_rules(context: Context, unit: Unit) -> mine.PairRules | None:
     source = unit.declared
     if unit.source == SUPER_NI:
         return None
-    return mine.PairRules(source.symmetric, source.clusters, context.rules.given_negatives)
+    rules = context.rules
+    return mine.PairRules(source.symmetric, source.clusters, rules.given_negatives, rules.given_looked_at)
 
 
 def _candidates(desk: Desk, look: Look) -> Record:
@@ -141,7 +142,7 @@ def _near(desk: Desk, look: Look) -> Record:
         table = pa.table([ids, [ids[group] for group in groups.tolist()]], schema=NEAR)
         return table, Counts(len(ids), len(ids), facts={"groups": len(set(groups.tolist()))})
 
-    return desk.step("near", {"given": desk.context.rules.given_negatives}, {}, look, run)
+    return desk.step("near", {"given_looked_at": desk.context.rules.given_looked_at}, {}, look, run)
 
 
 def _rescored(desk: Desk, candidates: Record, look: Look) -> Record:

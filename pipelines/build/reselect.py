@@ -82,5 +82,5 @@ def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> 
     asked: dict[str, object] = {**options, **changes, "out": str(out or folder), "offline": True, "show_params": False}
     settings = settings_from(asked)
     # Further given negatives of a row were never encoded; mined ones stand in for them.
-    given_negatives = min(settings.rules.given_negatives, built.given_negatives)
-    return replace(settings, given_negatives=given_negatives)
+    given_negatives = min(settings.rules.given_negatives, built.given_looked_at // 2)
+    return replace(settings, given_negatives=given_negatives, given_looked_at=built.given_looked_at)

@@ -71,7 +71,7 @@ def tokens_step(context: Context, unit: Unit, rows: Record, look: Look = NOTHING
     spec = context.spec.to_json()
     params: dict[str, object] = {key: spec[key] for key in ("name", "revision", "prompt", "max_length_tokens")}
     if unit.source != SUPER_NI:
-        params["given_negatives"] = context.rules.given_negatives
+        params["given_looked_at"] = context.rules.given_looked_at
 
     def run() -> tuple[pa.Table, Counts]:
         texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows), given_rules(context, unit))
