@@ -158,8 +158,9 @@ def _ways(rule: str, mining: Mining, rules: Rules) -> list[str]:
     if rule in _LOOSENED:
         name, way = _LOOSENED[rule]
         value = getattr(rules, name)
-        # A margin of 0 still bars what scores as high as the positive.
-        ways.append(f"{'leave out' if value == 0 else way} --{name.replace('_', '-')} {value}")
+        # A margin cannot be lower than 0, which still bars what scores as high as the positive.
+        way = "leave out" if name.endswith("margin") and value == 0 else way
+        ways.append(f"{way} --{name.replace('_', '-')} {value}")
     if rule in _UPPER_LIMITS and rules.window < CANDIDATES_KEPT:
         ways.append(f"raise --window {rules.window}")
     # Filling up finds nothing new where a source has fewer texts than are kept for each row.
