@@ -146,3 +146,144 @@ def test_json_holds_whole_texts_in_ascii(release: Release) -> None:
     ]  # fmt: skip
     assert found["rows"] == 5 and [task["task"] for task in found["tasks"]] == ["asks"]
     assert EVIL + "a" * 500 in [row["query"] for row in found["sample"]]
+
+
+CANDIDATES = {
+    "candidates": {
+        "listed": 115_426,
+        "chosen": 5_277,
+        "dropped": {"known_positive": 1_762, "near_duplicate": 1, "not_needed": 106_342, "relative_margin": 2_044},
+    },
+    "given": {"listed": 1_776, "chosen": 1_776, "dropped": {}},
+    "negatives": {"given": 1_776, "mined": 5_277},
+    "queries_short": 17,
+    "negatives_missing": 51,
+    "positive_scores": [0.0753, 0.4044, 0.6168, 0.7296, 0.8338, 0.9326, 0.9952],
+    "negative_scores": [-0.0117, 0.2962, 0.3623, 0.4142, 0.4983, 0.7226, 0.9883],
+}
+FILLED = {
+    "candidates": {"listed": 10, "chosen": 4, "dropped": {"not_needed": 6}},
+    "draws": {"listed": 8, "chosen": 1, "dropped": {"repeated": 7}},
+    "negatives": {"mined": 4, "random": 1},
+    "queries_short": 0,
+    "negatives_missing": 0,
+    "positive_scores": [1.5] * 7,
+    "negative_scores": [-0.25] * 7,
+}
+JUDGED = {"rule": "small_label_set", "distinct_outputs": 2, "instances": 9, "labels": {"yes": 7, "no\x1b": 2}}
+LABELLED = {"mine": FILLED, "ingest": {"kind": "label", "evidence": JUDGED}}
+RULES = {"profile": "clean", "mining": {"negatives": 4, "relative_margin": 0.05, "balanced": True, "fill": "none"}}
+
+
+def mined_release(folder: Path, *evidence: dict[str, object], params: dict[str, object] = RULES) -> str:
+    """Write a tiny release whose tasks have this evidence, and return its folder."""
+    builder = tiny(2)
+    for task, found in zip(builder.tasks, evidence, strict=False):
+        task["evidence"] = found  # type: ignore[typeddict-item]
+    builder.write(folder)
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["params"] |= params
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return str(folder)
+
+
+def after(output: str, beginning: str) -> list[str]:
+    """Return the lines of a screen from the first with this beginning on."""
+    lines = [line.rstrip() for line in output.splitlines()]
+    assert max(len(line) for line in lines if "digest" not in line) <= 80
+    return lines[next(place for place, line in enumerate(lines) if line.startswith(beginning)) :]
+
+
+def test_the_whole_release_shows_the_sums_of_mining(tmp_path: Path) -> None:
+    folder = mined_release(tmp_path / "x", {"mine": CANDIDATES}, {}, LABELLED)
+    assert after(run(folder, "--n", "0"), "mining") == [
+        "mining in the whole pool of 2 tasks",
+        "profile clean: negatives 4, relative_margin 0.05, balanced",
+        "negatives  listed chosen share dropped by rule",
+        "given       1,776  1,776   25%",
+        "mined     115,436  5,281   75% not_needed 106,348, relative_margin 2,044,",
+        "                               known_positive 1,762, near_duplicate 1",
+        "random          8      1    0% repeated 7",
+        "17 queries short (51 negatives missing), in 1 of 2 tasks; why: --task NAME",
+    ]
+
+
+def test_one_task_shows_all_of_its_mining(tmp_path: Path) -> None:
+    folder = mined_release(tmp_path / "x", {"mine": CANDIDATES}, {}, LABELLED)
+    assert after(run(folder, "--n", "0", "--task", "asks"), "mining") == [
+        "mining in the whole pool of asks",
+        "profile clean: negatives 4, relative_margin 0.05, balanced",
+        "negatives  listed chosen share dropped by rule",
+        "given       1,776  1,776   25%",
+        "mined     115,426  5,277   75% not_needed 106,342, relative_margin 2,044,",
+        "                               known_positive 1,762, near_duplicate 1",
+        "asks: 17 queries short (51 negatives missing); relative_margin struck out 2,044",
+        "candidates: lower --relative-margin 0.05, or try --fill other_rows",
+        "",
+        "score    least   5%  25%  50%  75%  95% most",
+        "positive  0.08 0.40 0.62 0.73 0.83 0.93 1.00",
+        "negative -0.01 0.30 0.36 0.41 0.50 0.72 0.99",
+    ]
+    label = after(run(folder, "--n", "0", "--task", "task001_yes_or_no"), "task001_yes_or_no:")
+    assert label[:7] == [
+        "task001_yes_or_no: label task (a small label set): 2 distinct of 9 answers: yes",
+        "7, no\\x1b 2",
+        "mining in the whole pool of task001_yes_or_no",
+        "profile clean: negatives 4, relative_margin 0.05, balanced",
+        "negatives listed chosen share dropped by rule",
+        "mined         10      4   80% not_needed 6",
+        "random         8      1   20% repeated 7",
+    ]
+
+
+def test_a_cluster_shows_the_mining_of_its_source(tmp_path: Path) -> None:
+    folder = mined_release(tmp_path / "x", {"mine": FILLED, "cluster_of": {"task": "all asks"}}, params={})
+    lines = after(run(folder, "--n", "0", "--task", "asks"), "mining")
+    assert lines[:2] == ["mining in the whole pool of all asks", "profile unknown"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (
+            {"mine": {"mined_negatives": 2, "queries_short": 0, "negatives_missing": 0}},
+            "no account: built by an earlier version of medi",
+        ),
+        ({}, "no account: nothing was mined"),
+    ],
+)
+def test_without_an_account_it_says_why(tmp_path: Path, evidence: dict[str, object], expected: str) -> None:
+    folder = mined_release(tmp_path / "x", evidence, params={"profile": "paper"})
+    assert after(run(folder, "--n", "0"), "mining") == ["mining", "profile paper", expected]
+    assert json.loads(run(folder, "--json"))["shortages"] == []
+
+
+def test_no_name_in_a_manifest_harms_the_screen(tmp_path: Path) -> None:
+    evil = "[red]x\x1b[31m\u202e"
+    facts = {**CANDIDATES, "candidates": {"listed": 9, "chosen": 0, "dropped": {evil: 9}}}
+    judged = {"evidence": JUDGED | {"rule": evil}, "kind": evil}
+    params = {"profile": evil, "mining": {"fill": evil, "negatives": 4}}
+    folder = mined_release(
+        tmp_path / "x", {"mine": facts, "cluster_of": {"task": evil}, "ingest": judged}, params=params
+    )
+    for arguments in ((), ("--task", "asks")):
+        output = run(folder, "--n", "0", *arguments)
+        assert not set(output) & {"\x1b", "\u202e"}
+        lines, harmless = after(output, "mining"), "[red]x\\x1b[31m\\u202e"
+        assert lines[0].endswith(f"pool of {harmless}") and lines[1].startswith(
+            f"profile {harmless}: negatives 4, fill"
+        )
+        assert f"{harmless} 9" in "".join(lines)
+
+
+def test_json_has_the_account_too(tmp_path: Path) -> None:
+    folder = mined_release(tmp_path / "x", {"mine": CANDIDATES}, {}, LABELLED)
+    found = json.loads(run(folder, "--json"))
+    assert found["profile"] == "clean" and found["rules"] == {"negatives": 4, "relative_margin": 0.05, "balanced": True}
+    assert found["mining"]["units"] == ["asks", "task001_yes_or_no"]
+    assert found["mining"]["candidates"]["dropped"]["not_needed"] == 106_348
+    assert found["mining"]["positive_scores"] == [] and found["mining"]["negatives_missing"] == 51
+    assert [line.partition(";")[0] for line in found["shortages"]] == ["asks: 17 queries short (51 negatives missing)"]
+    assert [task["verdict"] for task in found["tasks"]][::2] == [
+        "", "label task (a small label set): 2 distinct of 9 answers: yes 7, no\x1b 2",
+    ]  # fmt: skip
