@@ -51,10 +51,10 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
     [
         ([], "no command given; `medi --help` lists them"),
         (["bild"], "No such command 'bild'. Did you mean 'build'?; see `medi --help`"),
-        (["build", "--scal", "2"], "No such option: --scal (Possible options: --scale); see `medi build --help`"),
+        (["build", "--scal", "2"], "No such option: --scal (Possible options: --sampling, --scale); see `medi"),
         (["build", "--seed", "x"], "Invalid value for '--seed': Input should be a valid integer"),
         (["build", "--preset", "huge"], "--preset huge: there is no such preset; give one of sample, lite, full"),
-        (["build", "--profile", "clean"], "--profile clean: this version builds the paper's profile only"),
+        (["build", "--profile", "dirty"], "--profile dirty: give one of paper, clean"),
         (["build", "--take", "last"], "--take last: give one of hash, first"),
         (["build", "--dtype", "float16"], "--dtype float16: give one of float32, bfloat16"),
         (["build", "--runner", "slurm"], "--runner slurm: give one of threads, dask, ray, none"),
