@@ -118,8 +118,8 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     ]
     assert not set(output) & {"\x1b", "\u202e", "\u2066", "\t"}
     together = "".join(output.split())
-    assert "retrievinganswers:\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
-    assert f"aaa…({len('Represent the question for retrieving answers:' + EVIL) + 500}characters)" in together
+    assert "query\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
+    assert f"aaa…({len(EVIL) + 500}characters)" in together
     # Both sides as a trainer sees them: a negative is a document, and has the instruction of documents.
     document = next(row for row in random_rows(release, 100, 0) if row["task"] == "asks")["document_instruction"]
     assert f"negative[0.250,mined]{document}othernegative0ofasks".replace(" ", "") in together

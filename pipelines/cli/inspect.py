@@ -38,7 +38,7 @@ def inspect(
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
-    console.print(f"{summary.rows:,} rows of {len(summary.tasks):,} tasks")
+    console.print(f"{_many(summary.rows, 'row')} of {_many(len(summary.tasks), 'task')}")
     console.print(f"content digest {summary.content_digest}", soft_wrap=True)
     for part in (_tasks(summary.tasks), _spreads(summary), _mining(summary, task is None), *map(_row, rows)):
         console.print()
@@ -64,6 +64,10 @@ def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
         each = f"{task.negatives / task.rows:.2f}" if task.rows else "-"
         table.add_row(*map(Text, (shown(task.task), shown(task.kind), f"{task.rows:,}", each, *shares)))
     return table
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def _share(part: int, whole: int) -> str:
@@ -169,20 +173,28 @@ def _row(row: dict[str, object]) -> "RenderableType":
 
 
 def _lines(row: dict[str, object]) -> list[tuple[str, str]]:
-    """Return (name, text) of what is shown of a row; a negative stands with its score and its origin."""
+    """Return (name, text) of what is shown of a row; instructions once, a negative with its score and its origin."""
     lines = [
         ("row", f"{row['id']} (task {row['task']}, kind {row['kind']})"),
         ("from", f"{row['origin']} ({row['licence']})"),
-        ("query", f"{row['query_instruction']}{row['query']}"),
-        ("positive", f"[{_score(row['positive_score'])}] {row['document_instruction']}{row['positive']}"),
+        *_instructions(str(row["query_instruction"]), str(row["document_instruction"])),
+        ("query", str(row["query"])),
     ]
     if row["label"] is not None:
-        lines.insert(3, ("label", str(row["label"])))
+        lines.append(("label", str(row["label"])))
+    lines.append(("positive", f"[{_score(row['positive_score'])}] {row['positive']}"))
     texts, scores, origins = row["negatives"], row["negative_scores"], row["negative_origins"]
     assert isinstance(texts, list) and isinstance(scores, list) and isinstance(origins, list)
     for text, score, origin in zip(texts, scores, origins, strict=True):
-        lines.append(("negative", f"[{_score(score)}, {origin}] {row['document_instruction']}{text}"))
+        lines.append(("negative", f"[{_score(score)}, {origin}] {text}"))
     return lines
+
+
+def _instructions(query: str, document: str) -> list[tuple[str, str]]:
+    """Return the lines of a row's instructions: one where both sides have the same."""
+    if query == document:
+        return [("instruction", query)]
+    return [("for queries", query), ("for documents", document)]
 
 
 def _score(score: object) -> str:
