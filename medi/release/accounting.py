@@ -133,7 +133,7 @@ def shortages(parts: Iterable[Mining], rules: Rules) -> list[str]:
 def _shortage(mining: Mining, rules: Rules) -> str:
     struck = _struck(mining)
     # What struck out fewer than are missing cannot be the whole reason.
-    able = [rule for rule, count in struck.items() if count >= mining.negatives_missing]
+    able = [rule for rule, count in struck.items() if count >= max(1, mining.negatives_missing)]
     worst = max(able, key=lambda rule: (rule not in _BY_PLACE, struck[rule]), default="")
     ways = ", or ".join(_ways(worst, mining, rules)[:2])
     reason = "it has no other texts left"

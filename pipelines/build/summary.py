@@ -1,5 +1,5 @@
-"""A build on a screen: at its beginning what is left out, at its end what each source was to give and gave, where the
-release is, and how to cite it.
+"""A build on a screen: at its beginning what is left out, at its end what each source was to give and gave, what is
+short of negatives, where the release is, and how to cite it.
 """
 
 from collections import Counter
