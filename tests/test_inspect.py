@@ -120,9 +120,11 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     together = "".join(output.split())
     assert "query\\x1b[31m[red]x[/red]\\u202e\\u2066y\\tz\\naaaa" in together
     assert f"aaa…({len(EVIL) + 500}characters)" in together
-    # Both sides as a trainer sees them: a negative is a document, and has the instruction of documents.
-    document = next(row for row in random_rows(release, 100, 0) if row["task"] == "asks")["document_instruction"]
-    assert f"negative[0.250,mined]{document}othernegative0ofasks".replace(" ", "") in together
+    # Instructions stand once, before the texts: two where the sides differ.
+    row = next(row for row in random_rows(release, 100, 0) if row["task"] == "asks")
+    both = f"for queries{row['query_instruction']}for documents{row['document_instruction']}query"
+    assert both.replace(" ", "") in together
+    assert "negative[0.250,mined]othernegative0ofasks" in together
 
 
 def test_a_long_name_gives_way_to_the_numbers(tmp_path: Path) -> None:
