@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Fields:
-    """What one raw line says, before cleaning: texts as found; `mended` names the repairs that were needed.
+    """What one raw line says, before cleaning: texts as found; `mended` names the repairs (`text_for_list in pos`).
 
     Where `places` stand, the positive is the passage at the first of them and the others are further positives.
     """
@@ -72,7 +72,7 @@ class Fields:
 
 
 class Drop(Exception):
-    """A line that is left out and counted; its message is the reason, one snake_case word (`set_of_one`)."""
+    """A line that is left out and counted; its message is the reason in snake_case (`set_of_one`, `null in pos`)."""
 
 
 class Bad(Exception):
@@ -142,15 +142,15 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 def text_of(value: Json, field_name: str, mends: set[str]) -> str:
     """Return the value as one text; numbers and booleans in JSON spelling, which is noted in `mends`.
 
-    Raises Drop("null") where it is null, Bad where it is a list or an object.
+    Raises Drop("null in FIELD") where it is null, Bad where it is a list or an object.
     """
     if isinstance(value, str):
         return value
     if value is None:
-        raise Drop("null")
+        raise Drop(f"null in {field_name}")
     if isinstance(value, list | dict):
         raise Bad(f"{field_name} is {_kind(value)} where a text belongs")
-    mends.add("number_as_text")
+    mends.add(f"number_as_text in {field_name}")
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError as error:
@@ -160,14 +160,14 @@ def text_of(value: Json, field_name: str, mends: set[str]) -> str:
 def texts_of(value: Json, field_name: str, mends: set[str]) -> list[str]:
     """Return the value as a list of texts: a lone text becomes a list of one, nulls inside are left out (both noted).
 
-    Raises Drop("null") where it is null, Bad where it is an object or holds a list or an object.
+    Raises Drop("null in FIELD") where it is null, Bad where it is an object or holds a list or an object.
     """
     if isinstance(value, list):
         if None in value:
-            mends.add("null_in_list")
+            mends.add(f"null_in_list in {field_name}")
         return [text_of(item, f"{field_name}[{i}]", mends) for i, item in enumerate(value) if item is not None]
     text = text_of(value, field_name, mends)
-    mends.add("text_for_list")
+    mends.add(f"text_for_list in {field_name}")
     return [text]
 
 
@@ -196,15 +196,15 @@ def optional(record: Json, key: str, mends: set[str]) -> Json:
     if len(spellings) > 1:
         raise Bad(f"the key {key!r} stands in two spellings: {', '.join(map(repr, spellings))}")
     if spellings[0] != key:
-        mends.add("coerced_keys")
+        mends.add(f"coerced_keys in {key}")
     return record[spellings[0]]
 
 
-def first_of(texts: list[str], value: Json) -> str:
-    """Return the first text. Raises Drop: `null` where the raw list held only nulls, `empty_text` where nothing."""
+def first_of(texts: list[str], value: Json, field_name: str) -> str:
+    """Return a field's first text. Raises Drop: `null` where the list held only nulls, `empty_text` where nothing."""
     if texts:
         return texts[0]
-    raise Drop("null" if value else "empty_text")
+    raise Drop(f"null in {field_name}" if value else "empty_text")
 
 
 def pair(record: Json) -> Fields:
@@ -217,7 +217,7 @@ def pair(record: Json) -> Fields:
 def triplet(record: Json) -> Fields:
     """Read `[query, positive, negative]`; a null negative is none, and noted. Raises Bad for another shape."""
     query, positive, negative = _array(record, 3)
-    mends = {"null_in_list"} if negative is None else set()
+    mends = {"null_in_list in [2]"} if negative is None else set()
     negatives = () if negative is None else (text_of(negative, "[2]", mends),)
     return Fields(text_of(query, "[0]", mends), text_of(positive, "[1]", mends), (), negatives, tuple(sorted(mends)))
 
@@ -258,7 +258,7 @@ def task_instance(instance: Json) -> Fields:
     query = text_of(member(instance, "input", mends), "input", mends)
     value = member(instance, "output", mends)
     references = texts_of(value, "output", mends)
-    return Fields(query, first_of(references, value), tuple(references[1:]), mended=tuple(sorted(mends)))
+    return Fields(query, first_of(references, value, "output"), tuple(references[1:]), mended=tuple(sorted(mends)))
 
 
 def _query_fields(record: Json, negatives: tuple[str, ...] = (), mends: set[str] | None = None) -> Fields:
@@ -266,7 +266,7 @@ def _query_fields(record: Json, negatives: tuple[str, ...] = (), mends: set[str]
     query = text_of(member(record, "query", mends), "query", mends)
     value = member(record, "pos", mends)
     positives = texts_of(value, "pos", mends)
-    first = first_of(positives, value)
+    first = first_of(positives, value, "pos")
     return Fields(query, first, tuple(positives[1:]), negatives, tuple(sorted(mends)))
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,36 +84,57 @@ def test_every_json_value_is_read_as_it_is(value: object, ascii_only: bool) -> N
 @pytest.mark.parametrize(
     ("origin", "record", "texts", "mends"),
     [
-        ("gooaq_pairs", [5, "b"], ("5", "b"), {"number_as_text": 1}),
-        ("gooaq_pairs", ["a", 5.0], ("a", "5.0"), {"number_as_text": 1}),
-        ("gooaq_pairs", ["a", True], ("a", "true"), {"number_as_text": 1}),
-        ("amazon-qa", {"query": "Is tea hot?", "pos": "yes"}, ("Is tea hot?", "yes"), {"text_for_list": 1}),
-        ("amazon-qa", {"query": "a", "pos": [1]}, ("a", "1"), {"number_as_text": 1}),
-        ("amazon-qa", {"query": "a", "pos": ["b", None]}, ("a", "b"), {"null_in_list": 1}),
-        ("AllNLI", ["a", "b", None], ("a", "b"), {"null_in_list": 1}),
-        ("msmarco", {"query": "a", "pos": ["b"], "neg": [None]}, ("a", "b"), {"null_in_list": 1}),
-        ("pubmed:files", {"QUESTION": "a", "CONTEXTS": ["b", None]}, ("a", "b"), {"null_in_list": 1}),
-        ("medmcqa", {"question": "a", "Exp": "b"}, ("a", "b"), {"coerced_keys": 1}),
-        ("wow:multi_train", {"query": "a", "Pos": "b"}, ("a", "b"), {"coerced_keys": 1}),
+        ("gooaq_pairs", [5, "b"], ("5", "b"), "number_as_text in [0]"),
+        ("gooaq_pairs", ["a", 5.0], ("a", "5.0"), "number_as_text in [1]"),
+        ("gooaq_pairs", ["a", True], ("a", "true"), "number_as_text in [1]"),
+        ("amazon-qa", {"query": "Is tea hot?", "pos": "yes"}, ("Is tea hot?", "yes"), "text_for_list in pos"),
+        ("amazon-qa", {"query": "a", "pos": [1]}, ("a", "1"), "number_as_text in pos[0]"),
+        ("amazon-qa", {"query": "a", "pos": ["b", None]}, ("a", "b"), "null_in_list in pos"),
+        ("AllNLI", ["a", "b", None], ("a", "b"), "null_in_list in [2]"),
+        ("msmarco", {"query": "a", "pos": ["b"], "neg": [None]}, ("a", "b"), "null_in_list in neg"),
+        ("pubmed:files", {"QUESTION": "a", "CONTEXTS": ["b", None]}, ("a", "b"), "null_in_list in CONTEXTS"),
+        ("medmcqa", {"question": "a", "Exp": "b"}, ("a", "b"), "coerced_keys in exp"),
+        ("wow:multi_train", {"query": "a", "Pos": "b"}, ("a", "b"), "coerced_keys in pos"),
         (
             "NQ",
             {"question": "a", "positive_ctxs": [{"Title": "t", "text": "b"}]},
             ("a", "t b"),
-            {"coerced_keys": 1},
+            "coerced_keys in title",
         ),
-        ("amazon-qa", {"Query": "a", "POS": ["b"]}, ("a", "b"), {"coerced_keys": 1}),
-        ("pubmed:files", {"question": "a", "contexts": ["b", "c"]}, ("a", "b c"), {"coerced_keys": 1}),
+        ("amazon-qa", {"Query": "a", "POS": ["b"]}, ("a", "b"), "coerced_keys in pos, coerced_keys in query"),
+        (
+            "pubmed:files",
+            {"question": "a", "contexts": ["b", "c"]},
+            ("a", "b c"),
+            "coerced_keys in CONTEXTS, coerced_keys in QUESTION",
+        ),
     ],
 )
-def test_mended_rows_are_kept_and_counted_and_bad_when_strict(
-    origin: str, record: object, texts: tuple[str, str], mends: dict[str, int]
+def test_mended_rows_are_kept_and_counted_once_a_reason_and_bad_when_strict(
+    origin: str, record: object, texts: tuple[str, str], mends: str
 ) -> None:
     rows, counts = pool([record], origin=origin)
     assert [(row["query"], row["positive"]) for row in rows] == [texts]
-    assert counts.mended == mends
-    with pytest.raises(
-        MediError, match=rf"raw.jsonl:1 .*needs mending \({next(iter(mends))}\), which --strict forbids"
-    ):
+    assert counts.mended == dict.fromkeys((mend.split()[0] for mend in mends.split(", ")), 1)
+    told = re.escape(f"needs mending ({mends}), which --strict forbids")
+    with pytest.raises(MediError, match=rf"raw.jsonl:1 .*{told}"):
+        pool([record], IngestParams(10, strict=True), origin)
+
+
+@pytest.mark.parametrize(
+    ("origin", "record", "field"),
+    [
+        ("gooaq_pairs", [None, "b"], "[0]"),
+        ("amazon-qa", {"query": "a", "pos": None}, "pos"),
+        ("amazon-qa", {"query": "a", "pos": [None]}, "pos"),
+        ("NQ", {"question": "a", "positive_ctxs": [{"text": None}]}, "text"),
+    ],
+)
+def test_null_in_place_of_a_text_is_dropped_and_bad_when_strict(origin: str, record: object, field: str) -> None:
+    rows, counts = pool([record], origin=origin)
+    assert (rows, counts.dropped) == ([], {"null": 1})
+    told = re.escape(f"needs mending (null in {field}), which --strict forbids; 1 bad of 1 records")
+    with pytest.raises(MediError, match=rf"raw.jsonl:1 .*{told}"):
         pool([record], IngestParams(10, strict=True), origin)
 
 

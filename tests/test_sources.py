@@ -201,9 +201,9 @@ def test_another_shape_is_bad(read: object, record: object, reason: str) -> None
 @pytest.mark.parametrize(
     ("read", "record", "reason"),
     [
-        (pair, ["a", None], "null"),
+        (pair, ["a", None], r"null in \[1\]"),
         (text_set, {"set": ["a"]}, "set_of_one"),
-        (query_pairs, {"query": "a", "pos": [None]}, "null"),
+        (query_pairs, {"query": "a", "pos": [None]}, "null in pos"),
         (query_pairs, {"query": "a", "pos": []}, "empty_text"),
         (by_name("NQ").variants[0].read, {"question": "a", "positive_ctxs": []}, "no_positive"),
         (by_name("medmcqa").variants[0].read, {"question": "a", "exp": None}, "no_explanation"),

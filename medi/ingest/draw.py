@@ -151,6 +151,11 @@ def _note(drawn: Drawn, row: BadRow) -> None:
         drawn.faults.append(row)
 
 
+def reason_of(found: str) -> str:
+    """Return what a mend or a drop is counted by: its reason, without the field (`null in pos`)."""
+    return found.partition(" ")[0]
+
+
 def needs_mending(mends: Iterable[str]) -> str:
     """Return why a record is bad in strict mode."""
     return f"needs mending ({', '.join(sorted(mends))}), which --strict forbids"

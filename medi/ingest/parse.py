@@ -5,11 +5,13 @@ orjson is the fast path only, for it hides a key that stands twice and refuses l
 
 import json
 import re
+from collections.abc import Callable
 from typing import NoReturn
 
 import orjson
 
-from medi.source import Bad, Json
+from medi.ingest.draw import needs_mending, reason_of
+from medi.source import Bad, Drop, Fields, Json
 
 _KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
 # orjson makes a float of an integer beyond 64 bits.
@@ -50,6 +52,16 @@ def without_surrogates(value: Json, mends: set[str]) -> Json:
         return _mend(value, mends)
     except RecursionError as error:
         raise Bad("nested too deep") from error
+
+
+def fields_of(value: Json, read: Callable[[Json], Fields], strict: bool) -> Fields:
+    """Return what `read` makes of a value. Raises Bad and Drop; null in place of a text is bad where `strict`."""
+    try:
+        return read(value)
+    except Drop as drop:
+        if strict and reason_of(str(drop)) == "null":
+            raise Bad(needs_mending([str(drop)])) from drop
+        raise
 
 
 def _count_keys(value: Json) -> int:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from medi.errors import MediError, UsageError
 from medi.ingest.clean import Row, clean, merge
-from medi.ingest.draw import QUARANTINE_ROWS, BadRow, Draw, Drawn, Line, draw, needs_mending
-from medi.ingest.parse import parse
+from medi.ingest.draw import QUARANTINE_ROWS, BadRow, Draw, Drawn, Line, draw, needs_mending, reason_of
+from medi.ingest.parse import fields_of, parse
 from medi.ingest.passages import passages_at
 from medi.schema import ROWS, Counts, row_id, table_of
 from medi.source import Bad, Drop, Fields, Page, Place, RawBatch, Source, Variant, natural
@@ -95,7 +95,7 @@ def _how(params: IngestParams, variant: Variant, keep_rows: int) -> Draw:
 def _read(variant: Variant, raw: bytes, strict: bool) -> Fields:
     """Parse one line. Raises Bad (in `strict` also where it had to be mended) and Drop."""
     value, mends = parse(raw)
-    fields = variant.read(value)
+    fields = fields_of(value, variant.read, strict)
     if mends:
         fields = replace(fields, mended=tuple(sorted(mends.union(fields.mended))))
     if strict and fields.mended:
@@ -154,12 +154,12 @@ def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | B
                 raise outcome
             row = clean(outcome, params.max_negatives, pool.facts)
             _place(pool, row, line, params.max_negatives)
-            pool.counts.mended.update(outcome.mended)
+            pool.counts.mended.update({reason_of(mend) for mend in outcome.mended})
             if outcome.places:
                 pool.facts["pos_no_page"] += len(outcome.places)
             pool.counts.dropped["duplicate"] += times - 1
         except Drop as reason:
-            pool.counts.dropped[str(reason)] += times
+            pool.counts.dropped[reason_of(str(reason))] += times
         except Bad as reason:
             pool.counts.dropped["bad"] += times
             pool.bad.append(BadRow(line.origin, line.offset, str(reason)))

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
-from medi.ingest.draw import BadRow, needs_mending, rank_of
-from medi.ingest.parse import load, without_surrogates
+from medi.ingest.draw import BadRow, needs_mending, rank_of, reason_of
+from medi.ingest.parse import fields_of, load, without_surrogates
 from medi.ingest.pool import IngestParams, quarantine
 from medi.ingest.verdict import RESOLVED_SHARE, find_choices, judge, normal
 from medi.schema import ROWS, Counts, fold, is_visible, row_id, table_of
@@ -90,21 +90,19 @@ def _opened(raw: bytes | Bad, strict: bool, mended: Counter[str]) -> _Task:
     if isinstance(raw, Bad):
         raise raw
     text = raw.removeprefix(_BOM)
-    if text != raw:
-        mended["bom"] += 1
+    mends = {"bom"} if text != raw else set()
     value, has_surrogates = load(text)
-    keys: set[str] = set()
-    instances = member(value, "Instances", keys)
+    instances = member(value, "Instances", mends)
     if not isinstance(instances, list):
         raise Bad("'Instances' is no array")
     record: Json = {key: v for key, v in value.items() if v is not instances} if isinstance(value, dict) else None
-    record = without_surrogates(record, keys) if has_surrogates else record
-    mended.update(keys)
-    definition = _required(record, "Definition", mended)
-    listed = {key: _listed(record, key, mended) for key in ("Instance License", "Categories", "Domains")}
-    languages = {key: _required(record, key, mended) for key in _LANGUAGE_KEYS}
-    if strict and mended:
-        raise Bad(needs_mending(mended))
+    record = without_surrogates(record, mends) if has_surrogates else record
+    definition = _required(record, "Definition", mends)
+    listed = {key: _listed(record, key, mends) for key in ("Instance License", "Categories", "Domains")}
+    languages = {key: _required(record, key, mends) for key in _LANGUAGE_KEYS}
+    if strict and mends:
+        raise Bad(needs_mending(mends))
+    mended.update(reason_of(mend) for mend in {mend.partition("[")[0] for mend in mends})
     return _Task(_facts(definition, listed), languages, instances, has_surrogates)
 
 
@@ -118,18 +116,16 @@ def _facts(definition: list[str], listed: dict[str, list[str]]) -> dict[str, obj
     }
 
 
-def _listed(record: Json, key: str, mended: Counter[str]) -> list[str]:
+def _listed(record: Json, key: str, mends: set[str]) -> list[str]:
     """Return a field as a list of visible texts, empty where it is absent. Raises Bad where it holds anything else."""
-    mends: set[str] = set()
     value = optional(record, key, mends)
     texts = [] if value is None else texts_of(value, key, mends)
-    mended.update(mends)
     return [text for text in texts if is_visible(text)]
 
 
-def _required(record: Json, key: str, mended: Counter[str]) -> list[str]:
+def _required(record: Json, key: str, mends: set[str]) -> list[str]:
     """Return a field as `_listed` does. Raises Bad also where it has no text."""
-    if texts := _listed(record, key, mended):
+    if texts := _listed(record, key, mends):
         return texts
     raise Bad(f"the key {key!r} is missing or empty")
 
@@ -157,7 +153,8 @@ def _examples(params: IngestParams, file: str, found: _Task, counts: Counts) -> 
         origin = f"{file}#{identity if isinstance(identity, str) and identity else index}"
         mends: set[str] = set()
         try:
-            fields = task_instance(without_surrogates(instance, mends) if found.has_surrogates else instance)
+            value = without_surrogates(instance, mends) if found.has_surrogates else instance
+            fields = fields_of(value, task_instance, params.strict)
             mends.update(fields.mended)
             if mends and params.strict:
                 raise Bad(needs_mending(mends))
@@ -166,10 +163,10 @@ def _examples(params: IngestParams, file: str, found: _Task, counts: Counts) -> 
             if not (is_visible(fields.query) and references):
                 raise Drop("empty_text")
             examples.append(_Example(fields.query, references, origin))
-            counts.mended.update(mends)
+            counts.mended.update({reason_of(mend) for mend in mends})
             empty_references += len(texts) - len(references)
         except Drop as reason:
-            counts.dropped[str(reason)] += 1
+            counts.dropped[reason_of(str(reason))] += 1
         except Bad as reason:
             counts.dropped["bad"] += 1
             bad.append(BadRow(origin, None, str(reason)))
