@@ -27,8 +27,8 @@ class Rules:
     Attributes:
         negatives: a row that has fewer is filled up to this number by mining.
         given_negatives: how many of its own a row keeps at most, in file order.
-        given_looked_at: how many of those that pass by folded text are tokenized, so that the encoder can tell them from
-            the row's positives; half as many are encoded.
+        given_looked_at: how many of those that pass by folded text are tokenized, so that the encoder can tell them
+            from the row's positives; half as many are encoded.
         strategy: what the candidates of a pair source are nearest by: `passage`, cos(query, document); `s_neg`,
             cos(query, query') - cos(document, document'), the paper's rule for text tasks carried over.
         skip_top: how many of the nearest candidates are passed over.
