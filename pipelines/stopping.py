@@ -27,16 +27,34 @@ def ending_at_once() -> Iterator[None]:
 
     Prefect waits for its worker threads, and one that embeds cannot be interrupted for minutes. Only the main thread
     may set this; elsewhere (a deployment's own process) nothing changes.
+
+    Children are started deaf to Ctrl-C, which a terminal sends to them too: Prefect's server would say "Aborted!".
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.signal(number, _end) for number in (signal.SIGINT, signal.SIGTERM)}
+    # A child inherits which signals its parent's thread holds back, so another thread waits for this one.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    is_over = threading.Event()
+    waiter = threading.Thread(target=_wait_for_ctrl_c, args=(is_over,), daemon=True)
+    waiter.start()
     try:
         yield
     finally:
+        is_over.set()
+        signal.pthread_kill(waiter.ident or 0, signal.SIGINT)
+        waiter.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _wait_for_ctrl_c(is_over: threading.Event) -> None:
+    """End the process at Ctrl-C, unless the signal only says that nobody needs to wait for it any more."""
+    signal.sigwait({signal.SIGINT})
+    if not is_over.is_set():
+        _end(signal.SIGINT, None)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

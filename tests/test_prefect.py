@@ -194,6 +194,29 @@ def test_workers_in_other_processes_give_the_same_bytes(
     assert files_of(tmp_path / "out") == files_of(plain)
 
 
+def test_children_do_not_hear_a_terminals_ctrl_c_and_end_with_the_build() -> None:
+    child = "import signal, sys, time; print('ready', flush=True); time.sleep(60)"
+    code = f"""
+        import subprocess, sys, time
+        from pipelines.stopping import ending_at_once
+
+        with ending_at_once():
+            pass
+        with ending_at_once(), ending_at_once():
+            subprocess.Popen([sys.executable, "-c", {child!r}])
+            time.sleep(60)
+    """
+    call = [sys.executable, "-c", textwrap.dedent(code)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(call, cwd=REPO, text=True, start_new_session=True, **pipes) as parent:
+        assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
+        os.killpg(parent.pid, signal.SIGINT)
+        # The pipe ends when the child has ended too.
+        _, errors = parent.communicate(timeout=30)
+    assert parent.returncode == 130
+    assert errors == "medi: stopped by Ctrl-C; what is finished is kept: run the same command again to go on\n"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_a_build_that_embeds_in_prefect_stops_at_once(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """Prefect waits for its threads, and a thread that embeds is deaf to signals: it took minutes to stop."""
