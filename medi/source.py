@@ -13,6 +13,8 @@ from typing import NamedTuple
 from medi.errors import UsageError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+# A record nested deeper is bad; Python's own limit depends on who calls.
+NESTED_LEVELS = 64
 
 
 class Mend(NamedTuple):
@@ -135,8 +137,9 @@ class Source:
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key in which runs of digits count as numbers: `part-2` before `part-10`."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", text) if part)
+    """Return a sort key in which runs of digits, however long, count as numbers: `part-2` before `part-10`."""
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"(\d+)", text) if part]
+    return tuple((0, len(part), part) if not part or part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def text_of(value: Json, field_name: str, mends: set[str]) -> str:

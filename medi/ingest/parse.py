@@ -11,7 +11,7 @@ from typing import NoReturn
 import orjson
 
 from medi.ingest.draw import needs_mending, reason_of
-from medi.source import Bad, Drop, Fields, Json
+from medi.source import NESTED_LEVELS, Bad, Drop, Fields, Json
 
 _KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
 # orjson makes a float of an integer beyond 64 bits.
@@ -31,27 +31,46 @@ def parse(line: bytes) -> tuple[Json, set[str]]:
 
 def load(line: bytes) -> tuple[Json, bool]:
     """Return the value of a line as it is, and whether lone surrogates may stand in it. Raises Bad as `parse` does."""
-    try:
-        if _LONG_NUMBER.search(line):
-            return _load_slowly(line), True
-        value = orjson.loads(line)
-        # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
-        if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):
-            return value, False
-    except (orjson.JSONDecodeError, RecursionError):
-        pass
-    return _load_slowly(line), True
+    if not _LONG_NUMBER.search(line):
+        try:
+            value = orjson.loads(line)
+            _refuse_deep(value, line)
+            # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
+            if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):
+                return value, False
+        except orjson.JSONDecodeError:
+            pass
+    value = _load_slowly(line)
+    _refuse_deep(value, line)
+    return value, True
 
 
 def without_surrogates(value: Json, mends: set[str]) -> Json:
     """Return the value with U+FFFD for each lone surrogate, noted as `lone_surrogate`.
 
-    Raises Bad where it is nested too deep, or two keys of one object become equal.
+    Raises Bad where two keys of one object become equal.
     """
-    try:
-        return _mend(value, mends)
-    except RecursionError as error:
-        raise Bad("nested too deep") from error
+    if isinstance(value, str) and _SURROGATE.search(value):
+        mends.add("lone_surrogate")
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [without_surrogates(item, mends) for item in value]
+    if isinstance(value, dict):
+        mended = [(str(without_surrogates(key, mends)), without_surrogates(item, mends)) for key, item in value.items()]
+        return _without_repeats(mended)
+    return value
+
+
+def _refuse_deep(value: Json, line: bytes) -> None:
+    """Raise Bad where a value is nested too deep, which few lines have the brackets for."""
+    if line.count(b"[") + line.count(b"{") <= NESTED_LEVELS:
+        return
+    level = [value]
+    for _ in range(NESTED_LEVELS):
+        inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [item for part in inside for item in part]
+    if any(isinstance(part, dict | list) for part in level):
+        raise Bad("nested too deep")
 
 
 def fields_of(value: Json, read: Callable[[Json], Fields], strict: bool) -> Fields:
@@ -95,14 +114,3 @@ def _without_repeats(members: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise Bad(f"not JSON ({word} is no number)")
-
-
-def _mend(value: Json, mends: set[str]) -> Json:
-    if isinstance(value, str) and _SURROGATE.search(value):
-        mends.add("lone_surrogate")
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_mend(item, mends) for item in value]
-    if isinstance(value, dict):
-        return _without_repeats([(str(_mend(key, mends)), _mend(item, mends)) for key, item in value.items()])
-    return value

@@ -6,6 +6,7 @@ wrong, and says nothing of a cut, of bytes after the end, or of an empty file.
 
 import errno
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,30 @@ from typing import BinaryIO
 from isal import igzip_lib, isal_zlib
 
 BLOCK_BYTES = 1 << 20
+_HEAD_BYTES = 512
 _PACKED_BYTES = 1 << 18
 _GZ = b"\x1f\x8b"
 _AGAIN = "fetch it again"
 _READING = {errno.EACCES: "give yourself the right to read it", errno.EISDIR: "put the file in its place"}
 _EXTRA, _NAME, _COMMENT, _HEADER_CRC = 4, 8, 16, 2
+# JSON lines pack to a third or a tenth; deflate can make a thousand bytes of one, and a bomb does.
+_RATIO = 250
+_UNSUSPECTED_BYTES = 1 << 23
+_StandIn = tuple[tuple[bytes, ...], str, str]
+# How a file begins that is something else (in lower case), what it is, and what helps.
+_STAND_INS: tuple[_StandIn, ...] = (
+    ((b"version https://git-lfs",), "a Git-LFS pointer", "fetch the file itself"),
+    ((b"<!doctype", b"<html", b"<head", b"<?xml"), "an HTML page", "fetch the file itself"),
+    ((b"pk\3\4",), "a zip archive", "unpack it"),
+    ((b"bzh",), "a bz2 file", "unpack it"),
+    ((b"\xfd7zxz\0",), "an xz file", "unpack it"),
+    ((b"(\xb5/\xfd",), "a zstd file", "unpack it"),
+    ((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text", "save it as UTF-8"),
+)
+_INSIDE: tuple[_StandIn, ...] = (
+    ((_GZ,), "a gz packed twice", "unpack it once"),
+    ((b"par1",), "Parquet inside a gz", "unpack it"),
+)
 
 
 class Damage(Exception):
@@ -33,30 +53,40 @@ def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
     """Yield a file's unpacked bytes in blocks of at most `BLOCK_BYTES`.
 
     With `prefix` the file is the beginning of a longer one, so that its end may be cut.
-    Raises Damage: unreadable, a folder, empty, a pointer or a page in place of data, or a damaged gz.
+    Raises Damage: unreadable, a folder, empty, a pointer or a page in place of data, a damaged gz or one that unpacks
+    to more than 250 times its size.
     """
     try:
+        if not stat.S_ISREG(mode := path.stat().st_mode) and not stat.S_ISDIR(mode):
+            # A pipe would be waited for without end.
+            raise Damage("a pipe or a device in place of a file", "put the file in its place")
         with path.open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
-            head = file.read(512)
+            head = file.read(_HEAD_BYTES)
             file.seek(0)
-            _refuse_stand_ins(head, size_bytes)
+            _refuse_stand_ins(head, size_bytes, _STAND_INS)
             if head.startswith(_GZ):
                 yield from _unpack(file, size_bytes, prefix)
             else:
                 yield from iter(lambda: file.read(BLOCK_BYTES), b"")
     except OSError as error:
-        raise Damage(f"cannot be read ({error.strerror or error})", _READING.get(error.errno, _AGAIN)) from error
+        raise Damage(f"cannot be read ({error.strerror or error})", _READING.get(error.errno or 0, _AGAIN)) from error
 
 
-def _refuse_stand_ins(head: bytes, size_bytes: int) -> None:
+def _refuse_stand_ins(head: bytes, size_bytes: int, known: tuple[_StandIn, ...]) -> None:
+    """Raise Damage where a file, or what it unpacks to, begins as something that is no data."""
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if not head:
         raise Damage("the file is empty (0 bytes)")
-    if text.startswith(b"version https://git-lfs"):
-        raise Damage(f"a Git-LFS pointer in place of data ({size_bytes:,} bytes)", "fetch the file itself")
-    if text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
-        raise Damage(f"an HTML page in place of data ({size_bytes:,} bytes)", "fetch the file itself")
+    for beginnings, what, advice in known:
+        if text.startswith(beginnings):
+            raise Damage(f"{what} in place of data ({size_bytes:,} bytes)", advice)
+
+
+def refuse_bomb(unpacked_bytes: int, packed_bytes: int, what: str) -> None:
+    """Raise Damage where so little unpacks to so much that it cannot be data."""
+    if unpacked_bytes > max(_UNSUSPECTED_BYTES, _RATIO * packed_bytes):
+        raise Damage(f"{what} unpacks to more than {_RATIO} times its size", "see what is in it")
 
 
 class _Packed:
@@ -94,7 +124,10 @@ def _unpack(file: BinaryIO, size_bytes: int, prefix: bool) -> Iterator[bytes]:
         while _skip_to_member(packed, given_bytes):
             _skip_header(packed)
             for block in _member(packed):
+                if not given_bytes:
+                    _refuse_stand_ins(block[:_HEAD_BYTES], size_bytes, _STAND_INS + _INSIDE)
                 given_bytes += len(block)
+                refuse_bomb(given_bytes, file.tell(), "the gz")
                 yield block
     except EOFError:
         if not prefix:

@@ -40,8 +40,11 @@ def _page(line: bytes, origin: str) -> Page:
         except orjson.JSONDecodeError:
             record = json.loads(line)
         page_id = record.get("wikipedia_id", record.get("_id"))
-        return Page(str(page_id), _mended(record["wikipedia_title"]), tuple(map(_mended, record["text"])))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        paragraphs = record["text"]
+        if not isinstance(paragraphs, list):
+            raise TypeError("'text' is no array")
+        return Page(str(page_id), _mended(record["wikipedia_title"]), tuple(map(_mended, paragraphs)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MediError(
             f"{origin} is not a page of the KILT knowledge source ({error}); fetch the file again"
         ) from error

@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medi.read.blocks import Damage, blocks
+from medi.read.blocks import Damage, blocks, refuse_bomb
 from medi.read.escapes import STAND_IN, whole_escapes
+from medi.read.limits import bearable
 from medi.source import Bad, Mend, RawBatch
 
 _BOM = b"\xef\xbb\xbf"
-_LONGEST_LINE_BYTES = 1 << 26
+# A record that is longer is bad: a line, an element of an array.
+_LONGEST_BYTES = 1 << 26
+_LONGEST_WHOLE_BYTES = 1 << 30
 _PARQUET_ROWS = 1_000
 
 
@@ -46,8 +49,14 @@ def raw_batches(
 
 def read_whole(path: Path) -> bytes | Bad:
     """Return all bytes of a small file, or what is wrong with it: ingest decides whether a damaged one may be."""
+    held, held_bytes = [], 0
     try:
-        return b"".join(blocks(path))
+        for block in blocks(path):
+            held.append(block)
+            held_bytes += len(block)
+            if held_bytes > _LONGEST_WHOLE_BYTES:
+                raise Damage(f"the file is longer than {_LONGEST_WHOLE_BYTES:,} bytes", "see what is in it")
+        return b"".join(held)
     except Damage as damage:
         return Bad(str(damage))
 
@@ -70,16 +79,22 @@ def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[Ra
 
 
 def _line_batches(name: str, unpacked: Iterable[bytes], prefix: bool) -> Iterator[RawBatch]:
-    tail, number, offset_bytes = b"", 1, 0
+    # What is there of the next line: in pieces, for a long one must not be copied once a block.
+    pieces: list[bytes] = []
+    number, offset_bytes, held_bytes = 1, 0, 0
     for block in unpacked:
-        text = tail + block
-        *lines, tail = text.split(b"\n")
-        if len(tail) > _LONGEST_LINE_BYTES:
-            raise Damage(f"line {number + len(lines):,} is longer than {_LONGEST_LINE_BYTES:,} bytes")
-        if lines:
+        pieces.append(block)
+        if b"\n" in block:
+            text = b"".join(pieces)
+            *lines, tail = text.split(b"\n")
             yield _lines_batch(name, number, offset_bytes, lines, b"\r" in text)
             number += len(lines)
             offset_bytes += len(text) - len(tail)
+            pieces, held_bytes = [tail], 0
+        held_bytes += len(pieces[-1])
+        if held_bytes > _LONGEST_BYTES:
+            raise Damage(f"line {number:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
+    tail = b"".join(pieces)
     if tail and not prefix:
         batch = _lines_batch(name, number, offset_bytes, [tail], b"\r" in tail)
         mend = Mend("no_final_newline", number, offset_bytes)
@@ -127,21 +142,31 @@ def _element_batches(name: str, unpacked: Iterable[bytes], keyed: bool, prefix: 
     parse = (
         ijson.kvitems_coro(found, "", map_type=_Object) if keyed else ijson.items_coro(found, "item", map_type=_Object)
     )
-    index = 0
+    index, held_bytes = 0, 0
     seen: set[str] = set()
     try:
-        for block in whole_escapes(unpacked):
+        for block in bearable(whole_escapes(unpacked)):
             parse.send(block)
             yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
+            held_bytes = len(block) if found else held_bytes + len(block)
             index += len(found)
             del found[:]
+            if held_bytes > _LONGEST_BYTES:
+                raise Damage(f"record {index:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
         if not prefix:
             parse.close()
-    except (ijson.JSONError, UnicodeDecodeError) as error:
+    except (ijson.JSONError, UnicodeDecodeError, ArithmeticError) as error:
         # What the parser gave before it stumbled is whole.
         yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
-        reason = " ".join(str(error).split("\n", 1)[0].split())
-        raise Damage(f"not JSON after {index + len(found):,} records ({reason})") from error
+        raise Damage(f"not JSON after {index + len(found):,} records ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return in words why the parser of big files stumbled."""
+    text = " ".join(str(error).split("\n", 1)[0].split())
+    if isinstance(error, UnicodeDecodeError) or "invalid bytes in UTF8" in text:
+        return "not UTF-8"
+    return "a number beyond all measure" if isinstance(error, ArithmeticError) else text
 
 
 def _elements_batch(name: str, index: int, found: list[object]) -> RawBatch:
@@ -162,16 +187,28 @@ def _parquet_batches(path: Path, name: str) -> Iterator[RawBatch]:
     index = 0
     try:
         with pq.ParquetFile(path) as file:
+            unpacked_bytes = sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))
+            refuse_bomb(unpacked_bytes, path.stat().st_size, "the Parquet")
             names = file.schema_arrow.names
             if len(set(names)) < len(names):
                 raise Damage(f"a column stands twice among {', '.join(names)}")
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
-                lines = [_record_bytes(row) for row in batch.to_pylist()]
+                lines = _row_lines(batch)
                 yield RawBatch(name, False, range(index, index + len(lines)), [], lines)
                 index += len(lines)
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split("\n", 1)[0].split())
         raise Damage(f"damaged Parquet after {index:,} rows ({reason})") from error
+
+
+def _row_lines(batch: pa.RecordBatch) -> list[bytes]:
+    """Return the rows as JSON; of one that Python cannot hold (no UTF-8, a year 10000) what is bad for ingest."""
+    try:
+        return [_record_bytes(row) for row in batch.to_pylist()]
+    except (ValueError, OverflowError) as error:
+        if len(batch) == 1:
+            return [error.object if isinstance(error, UnicodeDecodeError) else str(error).encode()]
+        return [line for index in range(len(batch)) for line in _row_lines(batch.slice(index, 1))]
 
 
 def _record_bytes(value: object, repeated: str | None = None) -> bytes:
@@ -185,6 +222,9 @@ def _record_bytes(value: object, repeated: str | None = None) -> bytes:
             if part.twice:
                 twice.append(part.twice)
             return part.members
+        if isinstance(part, bytes):
+            # Older writers of Parquet do not say that a column is text.
+            return part.decode()
         return float(part) if isinstance(part, Decimal) else str(part)
 
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=plain)
