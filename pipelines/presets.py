@@ -216,6 +216,8 @@ def _check_places(settings: Settings) -> None:
         raise UsageError(f"--raw {settings.raw}: no such folder; name the one that holds embedding_training_data/")
     if settings.out.exists() and not settings.out.is_dir():
         raise UsageError(f"--out {settings.out}: is a file; name a folder")
+    if settings.raw is not None and settings.raw.resolve() in settings.out.resolve().parents:
+        raise UsageError(f"--out {settings.out}: lies in the raw folder {settings.raw}; name a folder elsewhere")
     for name, place in (("the raw folder", settings.raw), ("the workspace", settings.workspace)):
         if place is not None and (settings.out == place or settings.out in place.parents):
             raise UsageError(f"--out {settings.out}: holds {name} {place}; name a folder of its own")

@@ -100,6 +100,22 @@ def test_a_release_never_takes_the_place_of_what_it_is_built_from(
     assert f"--out {out}: holds the raw folder {tmp_path / 'raw'}; name a folder of its own" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_release_is_not_written_into_the_raw_folder(
+    linked: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (tmp_path / "link").symlink_to(raw)
+    out = (tmp_path / "link" if linked else raw) / "deep" / "out"
+    assert main(["build", "--raw", str(raw), "--out", str(out), "--workspace", str(tmp_path / "w")]) == 2
+    assert f"--out {out}: lies in the raw folder {raw}; name a folder elsewhere" in capsys.readouterr().err
+    # Also where nobody named it: the workspace is data/ of the folder that one is in.
+    assert main(["build", "--raw", str(raw), "--workspace", str(raw / "data")]) == 2
+    assert f"--out {raw}/data/medi/raw-raw: lies in the raw folder" in capsys.readouterr().err
+    assert list(raw.iterdir()) == []
+
+
 def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
     full, closed = OSError(28, "No space left on device", "/disk/shard"), PermissionError(13, "Permission denied", "/x")
     assert line_of(full) == (

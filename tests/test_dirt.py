@@ -218,12 +218,30 @@ def test_a_drawn_bad_line_is_counted_once_when_all_are_checked(tmp_path: Path) -
 
 def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp_path: Path) -> None:
     content = gzip.compress(many(), mtime=0)[:-8]
-    with pytest.raises(MediError, match=r"x.gz: the gz is cut: it ends after [\d,]+ bytes .*; 1 bad of 502 records"):
+    with pytest.raises(MediError, match=r"x.gz: the gz is cut: it ends after [\d,]+ bytes .*; fetch it again$"):
         from_file(tmp_path / "x.gz", content, IngestParams(1_000))
     rows, counts = from_file(tmp_path / "x.gz", content, IngestParams(1_000, max_bad_rows=1))
     assert len(rows) == 501 and counts.dropped == {"bad": 1}
     assert (counts.rows_in, counts.facts["lines_drawn"]) == (502, 501)
     assert "the gz is cut" in counts.facts["quarantine"][0]["reason"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("content", "helps"),
+    [
+        (gzip.compress(GOOD)[:-4], "fetch it again"),
+        (b"<html>", "fetch the file itself"),
+        (GOOD + b"not json\n", "mend the file, or go on without them by --max-bad-rows 1"),
+        (b"not json\nnor this\n", "put that in its place"),
+        (GOOD.replace(b"\n", b"\r\n"), "leave --strict out"),
+    ],
+)
+def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes, helps: str) -> None:
+    params = IngestParams(1_000, strict=b"\r" in content)
+    with pytest.raises(MediError) as refused:
+        from_file(tmp_path / "x.gz", content, params)
+    advice = ("fetch", "mend the file", "put that", "leave --strict")
+    assert str(refused.value).endswith(helps) and sum(str(refused.value).count(word) for word in advice) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"<html>", b"\n\n"])

@@ -140,13 +140,13 @@ def test_a_field_of_another_type_fails_the_task(key: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (Bad("the file is empty (0 bytes)"), "the file is empty"),
-        (b"{", "not JSON"),
-        (b'\xef\xbb\xbf{"Instances": []}', "the key"),
+        (Bad("the file is empty (0 bytes); fetch it again"), "the file is empty .*; fetch it again$"),
+        (b"{", "not JSON.*; 1 bad of 1 .* put that in its place$"),
+        (b'\xef\xbb\xbf{"Instances": []}', "the key.*; 1 bad of 1 "),
     ],
 )
 def test_a_damaged_file_is_one_bad_record_which_may_be_allowed(raw: bytes | Bad, reason: str) -> None:
-    with pytest.raises(MediError, match=f"^{NAME}: super_ni/tasks/{NAME}.json: {reason}.*; 1 bad of 1"):
+    with pytest.raises(MediError, match=f"^{NAME}: super_ni/tasks/{NAME}.json: {reason}"):
         rows_of_bytes(raw)
     rows, counts = rows_of_bytes(raw, IngestParams(600, max_bad_rows=1))
     assert (rows, counts.rows_in, counts.dropped, counts.facts["skipped"]) == ([], 1, {"bad": 1}, "bad file")
@@ -248,7 +248,7 @@ def test_instances_without_text_are_dropped(bad: object, reason: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"{", "not JSON"),
+        (b"{", "not JSON.*; 1 bad of 1 .* put that in its place$"),
         (b"[]", "expected an object with the key 'Instances', found an array of 0"),
         (b'{"Instances": {}}', "'Instances' is no array"),
         (b'{"Instances": [], "Instances": []}', "the key 'Instances' stands twice"),

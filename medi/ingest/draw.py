@@ -15,6 +15,8 @@ import xxhash
 from medi.source import RawBatch, natural
 
 QUARANTINE_ROWS = 1_000
+# How the reason of a record ends that is bad in strict mode only.
+STRICT = "which --strict forbids"
 _SLACK_ROWS = 4_096
 _TOP = np.iinfo(np.uint64).max
 
@@ -29,11 +31,15 @@ class Line(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A line that cannot be read: where it stands (`FILE:LINE` or `FILE#KEY`), at which byte, and why."""
+    """A line that cannot be read: where it stands (`FILE:LINE` or `FILE#KEY`), at which byte, and why.
+
+    With `damage` it stands for a file that is damaged, and its reason also says what helps.
+    """
 
     origin: str
     offset: int | None
     reason: str
+    damage: bool = False
 
 
 @dataclass
@@ -116,7 +122,7 @@ def _readable(batch: RawBatch, how: Draw, drawn: Drawn) -> RawBatch:
         batch = _beginning(batch, room)
     drawn.lines_read += len(batch.lines)
     if batch.fault:
-        _note(drawn, BadRow(batch.file, None, batch.fault))
+        _note(drawn, BadRow(batch.file, None, batch.fault, damage=True))
     if how.strict and batch.mended:
         return _without_mended(batch, drawn)
     drawn.mended.update(mend.reason for mend in batch.mended)
@@ -158,7 +164,7 @@ def reason_of(found: str) -> str:
 
 def needs_mending(mends: Iterable[str]) -> str:
     """Return why a record is bad in strict mode."""
-    return f"needs mending ({', '.join(sorted(mends))}), which --strict forbids"
+    return f"needs mending ({', '.join(sorted(mends))}), {STRICT}"
 
 
 def _lower_ceiling(held: dict[int, Line], keep_rows: int, drawn: Drawn) -> np.uint64:

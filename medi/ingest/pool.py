@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from medi.errors import MediError, UsageError
 from medi.ingest.clean import Row, clean, merge
-from medi.ingest.draw import QUARANTINE_ROWS, BadRow, Draw, Drawn, Line, draw, needs_mending, reason_of
+from medi.ingest.draw import QUARANTINE_ROWS, STRICT, BadRow, Draw, Drawn, Line, draw, needs_mending, reason_of
 from medi.ingest.parse import fields_of, parse
 from medi.ingest.passages import passages_at
 from medi.schema import ROWS, Counts, row_id, table_of
@@ -202,14 +202,25 @@ def quarantine(bad: list[BadRow], counts: Counts, params: IngestParams, name: st
     if not bad:
         return
     bad = sorted(bad, key=lambda row: natural(row.origin))
-    counts.facts["quarantine"] = [row._asdict() for row in bad[:QUARANTINE_ROWS]]
+    listed = bad[:QUARANTINE_ROWS]
+    counts.facts["quarantine"] = [{"origin": r.origin, "offset": r.offset, "reason": r.reason} for r in listed]
     count = counts.dropped["bad"]
     if count > max(params.max_bad_rows, int(counts.rows_in * params.max_bad_percent / 100)):
-        place = bad[0].origin if bad[0].offset is None else f"{bad[0].origin} (byte {bad[0].offset:,})"
-        raise MediError(
-            f"{name}: {place}: {bad[0].reason}; {count:,} bad of {counts.rows_in:,} records drawn: "
-            f"mend the file, or go on without them by --max-bad-rows {count}"
-        )
+        raise MediError(f"{name}: {_complaint(bad, count, counts.rows_in)}")
+
+
+def _complaint(bad: list[BadRow], count: int, drawn_rows: int) -> str:
+    """Return what is wrong with the first bad row, how many are, and the one thing that helps."""
+    first = next((row for row in bad if row.damage), bad[0])
+    place = first.origin if first.offset is None else f"{first.origin} (byte {first.offset:,})"
+    if first.damage:
+        return f"{place}: {first.reason}"
+    told = f"{place}: {first.reason}; {count:,} bad of {drawn_rows:,} records drawn"
+    if first.reason.endswith(STRICT):
+        return f"{told}: leave --strict out"
+    if count == drawn_rows:
+        return f"{told}: this is another file than the one that belongs here; put that in its place"
+    return f"{told}: mend the file, or go on without them by --max-bad-rows {count}"
 
 
 def _row_of(source_name: str, row: Row) -> dict[str, object]:

@@ -59,7 +59,7 @@ def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.T
         # Nothing of it is kept, so nothing of it counts as mended.
         counts = Counts(rows_in=1, facts=_facts([""], {}))
         _skip(counts, 1, "bad", "bad file")
-        quarantine([BadRow(file, None, str(reason))], counts, params, task)
+        quarantine([BadRow(file, None, str(reason), damage=isinstance(raw, Bad))], counts, params, task)
     else:
         counts.facts = found.facts | {"lines_read": len(found.instances)}
         found.instances = found.instances[: _instances_taken(params)]
