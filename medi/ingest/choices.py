@@ -5,7 +5,7 @@ one style, symbols in unbroken order from a, 1 or 0, and of several such lists t
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _ANSWER = re.compile(r"(?:[a-z]+\s+)?[(\[]?([a-z]|\d{1,2})[)\]]?[.:]?", re.IGNORECASE)
@@ -20,13 +20,12 @@ _STYLES = tuple(
     re.compile(rf"(?:(?<!\w)|\b{_GLUED})({mark})\s*", re.IGNORECASE)
     for mark in (rf"\({_SYMBOL}\)", rf"\[{_SYMBOL}\]", rf"{_SYMBOL}\s?\)", rf"{_SYMBOL}\.(?=\s)", rf"{_SYMBOL}:(?!\d)")
 )
-# What may follow the last option on its line: the next field of the input.
+# What may follow the last option on its line: the next field of the input. No run of blanks is looked at twice.
 _NEXT_FIELD = re.compile(
-    r"\n|[\s,;]+(?:<sep>\s*)?,?\s*"
+    r"\n|(?<![\s,;])[\s,;]++(?:<sep>\s*+)?,?\s*+"
     r"(?:question|answer|premise|context|passage|fact|story|beginning|ending|explanation|pronoun)\b[^:\n]{0,20}:",
     re.IGNORECASE,
 )
-_EDGES = re.compile(r"(?:<sep>|[\s,;])+$")
 
 
 class _Mark(NamedTuple):
@@ -60,22 +59,20 @@ def choice_texts(inputs: Sequence[str], symbols: Sequence[str]) -> list[str]:
 def _choice(style: re.Pattern[str], text: str, symbol: str, first: str) -> str:
     """Return a choice's text by lists of one style; `first` is the symbol that a list begins with."""
     marks = [_Mark(found[2].lower(), found.start(1), found.end()) for found in style.finditer(text)]
-    for start in reversed(range(len(marks))):
-        if marks[start].symbol == first and (option := _option(text, list(_run(marks[start:])), symbol)):
+    # From the last mark on: the run that begins at each, by the nearest mark behind it of each symbol.
+    runs: dict[str, tuple[_Mark, ...]] = {}
+    for mark in reversed(marks):
+        runs[mark.symbol] = run = (mark, *runs.get(_next_symbol(mark.symbol), ()))
+        if mark.symbol == first and (option := _option(text, run, symbol)):
             return option
     return ""
 
 
-def _run(marks: list[_Mark]) -> Iterator[_Mark]:
-    """Yield the marks that go on in order, a to b to c; others between them are part of an option's text."""
-    wanted = marks[0].symbol
-    for mark in marks:
-        if mark.symbol == wanted:
-            yield mark
-            wanted = str(int(wanted) + 1) if wanted.isdigit() else chr(ord(wanted) + 1)
+def _next_symbol(symbol: str) -> str:
+    return str(int(symbol) + 1) if symbol.isdigit() else chr(ord(symbol) + 1)
 
 
-def _option(text: str, run: list[_Mark], symbol: str) -> str:
+def _option(text: str, run: Sequence[_Mark], symbol: str) -> str:
     symbols = [mark.symbol for mark in run]
     if len(run) < 2 or symbol not in symbols:
         return ""
@@ -85,12 +82,14 @@ def _option(text: str, run: list[_Mark], symbol: str) -> str:
         end = run[index + 1].start
         end -= _word_length(text, run)
     else:
-        following = _NEXT_FIELD.search(text, start)
-        end = following.start() if following else len(text)
-    return _EDGES.sub("", text[start:end]).strip()
+        following = _NEXT_FIELD.search(text[start:])
+        end = start + following.start() if following else len(text)
+    while end > start and (text[end - 1].isspace() or text[end - 1] in ",;" or text.endswith("<sep>", start, end)):
+        end -= 5 if text[end - 1] == ">" else 1
+    return text[start:end].strip()
 
 
-def _word_length(text: str, run: list[_Mark]) -> int:
+def _word_length(text: str, run: Sequence[_Mark]) -> int:
     """Return the characters of the word that stands before every mark ("Response 1:"), which is part of the marker.
 
     A word that stands before some marks only is the end of an option: "(B)choice (C)will".

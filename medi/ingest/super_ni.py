@@ -150,7 +150,8 @@ def _examples(params: IngestParams, file: str, found: _Task, counts: Counts) -> 
     empty_references = 0
     for index, instance in enumerate(found.instances):
         identity = instance.get("id") if isinstance(instance, dict) else None
-        origin = f"{file}#{identity if isinstance(identity, str) and identity else index}"
+        key = without_surrogates(identity, set()) if isinstance(identity, str) and identity else index
+        origin = f"{file}#{key}"
         mends: set[str] = set()
         try:
             value = without_surrogates(instance, mends) if found.has_surrogates else instance
