@@ -4,10 +4,11 @@
 PYTHON ?= python3
 RAW ?= ../shared/data/raw
 JOBS ?= 2
+KILLS ?= 40
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INSTALLED = .venv/installed
 
-.PHONY: install sample test test-real real lint clean
+.PHONY: install sample test test-real torture real lint clean
 
 install: $(INSTALLED)
 
@@ -27,8 +28,16 @@ sample: $(INSTALLED)
 test: $(INSTALLED)
 	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real"
 
-test-real: $(INSTALLED)
+test-# Kills builds at random moments and runs them again, some minutes; prints a table.
+torture: $(INSTALLED)
+	.venv/bin/python -m tests.torture --kills $(KILLS)
+
+real: $(INSTALLED)
 	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi
+
+# Kills builds at random moments and runs them again, some minutes; prints a table.
+torture: $(INSTALLED)
+	.venv/bin/python -m tests.torture --kills $(KILLS)
 
 real: $(INSTALLED)
 	.venv/bin/medi build --raw $(RAW) --super-ni-tasks all

@@ -78,10 +78,14 @@ class Store:
         return self.find(record.stage, record.key) or record
 
 
+def temporary_name() -> str:
+    """Return a name that nothing has yet, made of host, process and its start, so that orphans are known."""
+    return f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-{_start_of(os.getpid())}-{next(_COUNTER)}"
+
+
 def new_temporary(final: Path) -> Path:
-    """Return a new empty folder beside `final`, named after host, process and its start so that orphans are known."""
-    name = f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-{_start_of(os.getpid())}-{next(_COUNTER)}"
-    temporary = final.parent / name
+    """Return a new empty folder beside `final`."""
+    temporary = final.parent / temporary_name()
     temporary.mkdir(parents=True)
     return temporary
 
@@ -114,16 +118,20 @@ def fsync(path: Path) -> None:
         os.close(handle)
 
 
-def remove_orphans(root: Path) -> int:
-    """Delete temporary folders below `root` whose process is gone. Returns how many folders went."""
+def remove_orphans(root: Path, deep: bool = True) -> int:
+    """Delete temporary files and folders below `root`, or right in it, whose process is gone. Returns how many went."""
     gone = 0
     # Other builds rename and remove folders meanwhile: os.walk passes over what is no longer there.
-    for parent, names, _ in os.walk(root):
+    for parent, names, files in os.walk(root):
         temporaries = [name for name in names if name.startswith(_TEMPORARY)]
-        names[:] = sorted(set(names) - set(temporaries))
+        names[:] = sorted(set(names) - set(temporaries)) if deep else []
         for name in filter(_is_orphan, temporaries):
             shutil.rmtree(Path(parent, name), ignore_errors=True)
             gone += 1
+        for name in files:
+            if name.startswith(_TEMPORARY) and _is_orphan(name):
+                Path(parent, name).unlink(missing_ok=True)
+                gone += 1
     return gone
 
 

@@ -6,7 +6,6 @@ A digest is remembered by (path, size, mtime_ns), so that a file of 30 GB is rea
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from medi.errors import MediError
 from medi.fetch.settings import silent
+from medi.store import temporary_name
 
 _BLOCK_BYTES = 1 << 20
 # File systems give times in steps of up to 2 s: a younger file may change once more without a new mtime.
@@ -79,15 +79,15 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.with_name(temporary_name())
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ that replaces another is marked before the first rename and unmarked at the end:
 import fcntl
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ def replacing(out: Path) -> Iterator[Path]:
     finish_swap(out)
     refuse_strangers(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(out)
+    remove_leftovers(out)
     new, lock = _new_folder(out)
     try:
         yield new
@@ -138,7 +139,9 @@ def _strange_file(out: Path) -> Path | None:
 def _news(out: Path) -> list[Path]:
     if not out.parent.is_dir():
         return []
-    return sorted(p for p in out.parent.iterdir() if p.name.startswith(f"{out.name}.new-") and p.is_dir())
+    # A person may well call a folder of theirs OUT.new-something.
+    ours = re.compile(re.escape(f"{out.name}.new-") + "[0-9a-f]{12}")
+    return sorted(path for path in out.parent.iterdir() if ours.fullmatch(path.name) and path.is_dir())
 
 
 def _leftovers(out: Path) -> Iterator[Path]:
@@ -152,8 +155,9 @@ def _leftovers(out: Path) -> Iterator[Path]:
                 os.close(lock)
 
 
-def _remove_leftovers(out: Path) -> None:
-    for new in _leftovers(out):
+def remove_leftovers(out: Path) -> None:
+    """Delete the new folders beside `out` whose process was killed before they took its place."""
+    for new in _leftovers(Path(os.path.realpath(out))):
         shutil.rmtree(new, ignore_errors=True)
 
 

@@ -15,13 +15,14 @@ from rich.console import Console
 from medi.errors import MediError
 from medi.release import open_release
 from medi.release.manifest import RUN
-from medi.release.swap import finish_swap, refuse_strangers
+from medi.release.swap import finish_swap
 from pipelines.build import progress
 from pipelines.build.contents import finished
 from pipelines.build.context import prepare
+from pipelines.build.failures import failure_of
 from pipelines.build.fetching import located
 from pipelines.build.keep import SEARCHED, Missing
-from pipelines.build.run import BuildResult, Job, publish, settings_from
+from pipelines.build.run import BuildResult, Job, publish, settings_from, tidy
 from pipelines.build.steps import finish
 from pipelines.build.summary import show_result
 from pipelines.build.units import plan_groups
@@ -38,12 +39,13 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     finish_swap(folder)
     settings = _settings(folder, changes, out)
-    finish_swap(settings.out)
-    refuse_strangers(settings.out)
+    tidy(settings)
     reporter = progress.Reporter(console)
     with progress.showing(reporter):
         context = prepare(settings)
         plan = plan_groups(context)
+        if plan.failed:
+            raise failure_of(plan.failed)
         plan = replace(plan, groups=tuple(located(context, group) for group in plan.groups))
         units = [unit for group in plan.groups for unit in group.units]
         reporter.begin("mine")

@@ -15,7 +15,7 @@ from rich.console import Console
 from medi.errors import MediError, UsageError
 from medi.fetch import forget_hosts
 from medi.release import open_release
-from medi.release.swap import finish_swap, refuse_strangers
+from medi.release.swap import finish_swap, refuse_strangers, remove_leftovers
 from medi.release.verify import verify
 from medi.shards import manifest_head, same_release, write_release
 from medi.store import remove_orphans
@@ -139,9 +139,7 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
     _check_runner(settings.runner)
     forget_hosts()
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    finish_swap(settings.out)
-    refuse_strangers(settings.out)
-    remove_orphans(settings.workspace / "store")
+    tidy(settings)
     reporter = progress.Reporter(console or Console(stderr=True), quiet=console is None)
     with progress.showing(reporter):
         context = prepare(settings)
@@ -157,6 +155,20 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         result = _run(job) if done is None else publish(job, done, {})
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result
+
+
+def tidy(settings: Settings) -> None:
+    """Finish the swap that a killed run began, and remove what such runs left in the workspace and beside the release.
+
+    Raises:
+        MediError: what lies at the release's place is not ours.
+    """
+    finish_swap(settings.out)
+    refuse_strangers(settings.out)
+    remove_leftovers(settings.out)
+    remove_orphans(settings.workspace, deep=False)
+    for folder in ("store", "digests"):
+        remove_orphans(settings.workspace / folder)
 
 
 def _check_runner(runner: str) -> None:
