@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from medi.instruct import load_instructions
-from medi.release import open_release
 from tests.builds import REPO, SOURCES, artifacts, files_of, manifest_of, medi_build, options
 from tests.hub_server import Hub, publish_task, serving
 
@@ -35,7 +34,7 @@ def test_prefect_threads_hash_seed_locale_and_folder_do_not_change_a_byte(
     (workspace / "store" / "ingest").mkdir(parents=True)
     (workspace / "store" / "ingest" / "foreign").write_text("not ours")
     variables = {"PYTHONHASHSEED": "2", "LC_ALL": "C", "PYTHONUTF8": "0", "HOME": str(tmp_path / "no home")}
-    call = [*options(raw, workspace, tiny_encoder), "--workers", "2", "--runner", "threads"]
+    call = [*options(raw, workspace, tiny_encoder), "--workers", "4", "--runner", "threads"]
     done = medi_build(*call, environment=variables, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert files_of(workspace / "out") == files_of(built / "out")
@@ -124,27 +123,6 @@ def test_another_quota_or_one_changed_file_runs_only_what_hangs_on_it(
     new = {key for key, keys in artifacts(workspace).items() if keys != before.get(key)}
     assert new == {(stage, TEXT) for stage in ("ingest", "tokens", "mine", "audit", "sample", "instruct")}
     assert sorted(vector_ids(workspace)) == sorted(texts)
-
-
-def test_one_task_that_fails_is_named_and_the_others_stand(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """C45."""
-    raw, workspace = tmp_path / "raw", tmp_path / "w"
-    shutil.copytree(cut, raw)
-    path = raw / "super_ni" / "tasks" / f"{TEXT}.json"
-    good = path.read_bytes()
-    path.write_bytes(good[: len(good) // 2])
-    call = [*options(raw, workspace, tiny_encoder), "--sources", "super_ni,gooaq_pairs"]
-    failed = medi_build(*call)
-    named = [line for line in failed.stderr.splitlines() if TEXT in line]
-    assert failed.returncode == 1 and len(named) == 1 and "Traceback" not in failed.stderr
-    assert not (workspace / "out").exists() and not list(workspace.glob("out.*"))
-    before = artifacts(workspace)
-    assert {unit for stage, unit in before if stage == "instruct"} == {"gooaq_pairs", LABEL, CHOICE}
-    path.write_bytes(good)
-    done = medi_build(*call)
-    assert done.returncode == 0, done.stderr
-    assert {unit for stage, unit in artifacts(workspace).keys() - before.keys()} == {TEXT}
-    assert open_release(workspace / "out").rows() > 0
 
 
 def test_each_unit_that_fails_is_a_line(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -264,6 +242,7 @@ def damage(raw: Path, kind: str) -> None:
 def test_bad_files_are_one_line_and_leave_no_release(
     cut: Path, tiny_encoder: Path, tmp_path: Path, kind: str, words: str
 ) -> None:
+    """C22 has all kinds of damage; here, that none of it leaves a release."""
     raw, workspace = tmp_path / "raw", tmp_path / "w"
     (raw / "embedding_training_data").mkdir(parents=True)
     shutil.copy(cut / "embedding_training_data" / "gooaq_pairs.jsonl.gz", raw / "embedding_training_data")

@@ -268,6 +268,7 @@ def test_a_bom_is_mended_and_metadata_may_be_text_or_list() -> None:
 
 
 def test_the_locale_does_not_matter(tmp_path: Path) -> None:
+    """C10: the case's text, and a digest of the rows."""
     path = tmp_path / "task1_x.json"
     path.write_text(json.dumps(task([instance("café – 100 °C", "œuf")]), ensure_ascii=False), encoding="utf-8")
     code = (
