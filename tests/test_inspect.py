@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from medi.errors import UsageError
 from medi.release import Release, open_release
-from medi.release.inspect import QUANTILES, Spread, random_rows, shown, summarise
+from medi.release.inspect import QUANTILES, Spread, random_rows, summarise
 from medi.schema import row_id
+from medi.screen import shown
 from pipelines.cli.inspect import inspect
 from tests.release_builder import tiny
 

@@ -1,10 +1,9 @@
 """A release becomes what a person wants to know at first sight: rows by task, lengths, scores, and some rows at random.
 
-Values only; the command line draws them. Texts come from other people: `shown` makes one harmless on a screen.
+Values only; the command line draws them.
 """
 
 import random
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -135,17 +134,6 @@ def check_name(release: Release, name: str | None) -> None:
         close = ", ".join(get_close_matches(name, sorted(names)))
         hint = f"did you mean {close}?" if close else f"`medi inspect {release.root}` lists all"
         raise UsageError(f"no task or source {name!r} in {release.root}; {hint}")
-
-
-def shown(text: str) -> str:
-    """Return the text with everything that could act on a terminal spelt out: controls, bidi marks, line ends."""
-    return "".join(c if c == " " or unicodedata.category(c)[0] not in "CZ" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    if unicodedata.category(character) == "Zs":
-        return " "
-    return character.encode("unicode_escape").decode()
 
 
 def _measures(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:

@@ -23,6 +23,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from medi.screen import shown
+
 # Files that are fetched end one by one: not each is worth a line.
 _FETCHED_EVERY_SECONDS = 5.0
 _STOPPED_SHORT = "the rest not done"
@@ -180,9 +182,9 @@ class Reporter:
                 self._say("fetch", state)
 
     def say(self, message: str) -> None:
-        """Show one line for a person."""
+        """Show one line for a person; names in it may be anyone's."""
         if not self.quiet:
-            self.console.print(message, markup=False, highlight=False, soft_wrap=True)
+            self.console.print(shown(message), markup=False, highlight=False, soft_wrap=True)
 
     def loaded(self, name: str, seconds: float) -> None:
         """Say once how long an encoder took to load; it is part of no source's time."""

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from medi.profiles import Rules
 from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
-from medi.release.inspect import shown
+from medi.screen import shown
 from pipelines.build.contents import Finished
 from pipelines.build.progress import Reporter
 from pipelines.build.units import SUPER_NI, Plan

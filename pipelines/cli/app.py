@@ -17,13 +17,14 @@ from typer.main import get_command
 
 from medi import __version__
 from medi.errors import MediError, UsageError
+from medi.screen import shown
 from pipelines.cli.build import build
 from pipelines.cli.domains import domains
 from pipelines.cli.inspect import inspect
 from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
 from pipelines.cli.verify import verify
-from pipelines.stopping import STOPPED, stopped_line
+from pipelines.stopping import STOPPED, leave, stopped_line
 
 app = typer.Typer(
     help="Rebuild MEDI, the training set of the InstructOR text-embedding models, or your own variant of it.",
@@ -81,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(line_of(error))
     if code in STOPPED:
         _say(stopped_line(code))
-    return code if isinstance(code, int) else 1
+    return leave(code if isinstance(code, int) else 1)
 
 
 def line_of(error: Exception) -> str:
@@ -99,7 +100,7 @@ def line_of(error: Exception) -> str:
 
 def _say(message: str) -> None:
     """Write one line to stderr, whatever the message holds."""
-    print(f"medi: {' '.join(message.split())}", file=sys.stderr)
+    print(f"medi: {shown(' '.join(message.split()))}", file=sys.stderr)
 
 
 def _say_fault(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medi.screen import shown
+
 if TYPE_CHECKING:
     from medi.release.domains import Domain
 
@@ -31,7 +33,6 @@ def domains(
     """
     from medi.release import open_release
     from medi.release.domains import domains_of
-    from medi.release.inspect import shown
     from pipelines.presets import resolve
 
     found = domains_of(open_release(folder or resolve().out), n)
@@ -46,7 +47,6 @@ def domains(
 
 def _block(cluster: "Domain") -> str:
     """Return the lines of a cluster."""
-    from medi.release.inspect import shown
 
     override = " (set in msmarco_domains.toml)" if cluster.overridden else ""
     near = ", ".join(f"{word} {cosine:.2f}" for word, cosine in cluster.nearest)

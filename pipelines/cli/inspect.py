@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medi.screen import shown
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -39,7 +41,7 @@ def inspect(
 
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(f"{_many(summary.rows, 'row')} of {_many(len(summary.tasks), 'task')}")
-    console.print(f"content digest {summary.content_digest}", soft_wrap=True)
+    console.print(f"content digest {shown(summary.content_digest)}", soft_wrap=True)
     for part in (_tasks(summary.tasks), _spreads(summary), _mining(summary, task is None), *map(_row, rows)):
         console.print()
         console.print(part)
@@ -50,7 +52,6 @@ def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    from medi.release.inspect import shown
 
     origins = sorted({origin for task in tasks for origin in task.origins})
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
@@ -98,7 +99,6 @@ def _mining(summary: "Summary", is_whole: bool) -> "RenderableType":
     from rich.text import Text
 
     from medi.release.accounting import short_of
-    from medi.release.inspect import shown
 
     mining, choices = summary.mining, [_choice(name, value) for name, value in summary.rules.items()]
     lines = [] if is_whole else [f"{task.task}: {task.verdict}" for task in summary.tasks if task.verdict]
@@ -127,7 +127,6 @@ def _tallies(mining: "Mining") -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    from medi.release.inspect import shown
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("negatives", no_wrap=True)
@@ -202,7 +201,6 @@ def _score(score: object) -> str:
 
 
 def _cut(text: str) -> str:
-    from medi.release.inspect import shown
 
     if len(text) <= _SHOWN_CHARACTERS:
         return shown(text)

@@ -10,6 +10,7 @@ from typing import Annotated, TypedDict
 
 import typer
 
+from medi.screen import shown
 from medi.source import Source, Variant
 
 _COLUMNS = 80
@@ -125,6 +126,6 @@ def _place(variant: Variant) -> str:
 
 
 def _wrapped(begin: str, text: str) -> list[str]:
-    """Return the text behind its beginning, in lines of at most 80 columns."""
-    lines = textwrap.wrap(text, _COLUMNS - len(begin), break_on_hyphens=False)
+    """Return the text behind its beginning, in lines of at most 80 columns; names of files may be anyone's."""
+    lines = textwrap.wrap(shown(text), _COLUMNS - len(begin), break_on_hyphens=False)
     return [f"{begin if n == 0 else ' ' * len(begin)}{line}" for n, line in enumerate(lines or [""])]

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from medi.screen import shown
+
 
 def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")]) -> None:
     """Check a release: hash its files again and test every promise about its rows.
 
     One line a violation; exit code 0 where there is none, else 1.
     """
-    from medi.release.inspect import shown
     from medi.release.verify import verify as violations
 
     count = 0
