@@ -57,16 +57,41 @@ def _wait_for_ctrl_c(is_over: threading.Event) -> None:
         _end(signal.SIGINT, None)
 
 
+def wait_for_nobody() -> None:
+    """Let `leave` end this process at once: at its exit, Prefect would wait some seconds for each of hundreds of events
+    that a server which has gone does not take.
+    """
+    _deserted.set()
+
+
+def leave(code: int) -> int:
+    """Return a command's exit code; where nobody is to be waited for, end the process with it instead."""
+    if _deserted.is_set():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _end_children(signal.SIGKILL)
+        os._exit(code)
+    return code
+
+
+_deserted = threading.Event()
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     """Say the line, end the children, and leave without unwinding."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
     os.write(2, f"{show_cursor}medi: {stopped_line(128 + number)}\n".encode())
+    _end_children(signal.SIGTERM)
+    os._exit(128 + number)
+
+
+def _end_children(number: int) -> None:
+    """Send a signal to this process's children."""
     for child in _children():
         try:
-            os.kill(child, signal.SIGTERM)
+            os.kill(child, number)
         except ProcessLookupError:
             continue
-    os._exit(128 + number)
 
 
 def _children() -> list[int]:

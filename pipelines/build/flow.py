@@ -8,10 +8,12 @@ and hand on small records, never tables.
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 from prefect import Task, flow, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.exceptions import PrefectException
 from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from rich.console import Console
@@ -19,7 +21,8 @@ from rich.console import Console
 from medi.errors import MediError
 from medi.fetch import Unreachable
 from pipelines.build.context import Context
-from pipelines.build.prefect_home import check_server, task_runner
+from pipelines.build.prefect_home import NoServer, ready_server, reason, task_runner
+from pipelines.build.progress import reporter
 from pipelines.build.run import (
     STEPS,
     BuildResult,
@@ -30,11 +33,12 @@ from pipelines.build.run import (
     conclude,
     failed,
     options_of,
+    run_plainly,
     run_step,
     settings_from,
 )
 from pipelines.build.summary import result_markdown
-from pipelines.stopping import ending_at_once
+from pipelines.stopping import ending_at_once, wait_for_nobody
 
 NAME = "medi-build"
 
@@ -105,19 +109,23 @@ def build_flow(options: Mapping[str, Json]) -> dict[str, object]:
 def run_in_prefect(job: Job) -> BuildResult:
     """Run the steps of a build as a flow, publish, and show the final table as the flow's artifact.
 
+    Where Prefect fails on the way (its server died, say), the build says so and goes on without it, to the same bytes.
+
     Raises:
-        UsageError: the runner is not installed, or the Prefect server that is set does not answer.
-        MediError: a source failed; what others made is kept, nothing is published.
+        UsageError: the runner is not installed.
+        MediError: the Prefect server that is set does not answer at the beginning, or a source failed; what others
+            made is kept, nothing is published.
     """
-    check_server()
     settings = job.context.settings
     runner = task_runner(settings.runner, settings.workers)
+    ended: list[Step] = []
 
     @flow(name=NAME, flow_run_name=_run_name, task_runner=runner, persist_result=False, validate_parameters=False)
     def steps(options: Mapping[str, Json]) -> BuildResult:
         # Inside the flow, because Prefect sets a handler of its own for SIGTERM when the flow begins.
         with ending_at_once():
-            result = conclude(job, _ordered(job))
+            ended.extend(_ordered(job))
+            result = conclude(job, ended)
         create_markdown_artifact(
             key=NAME,
             markdown=f"{result_markdown(result.units, result.seconds)}\n\ncontent digest `{result.content_digest}`\n",
@@ -126,7 +134,15 @@ def run_in_prefect(job: Job) -> BuildResult:
         return result
 
     with ending_at_once():
-        return steps(options_of(settings))
+        try:
+            ready_server()
+            return steps(options_of(settings))
+        except NoServer as problem:
+            reporter().say(f"Prefect's temporary server does not start ({problem}); the build goes on without it")
+        except (httpx.HTTPError, PrefectException) as problem:
+            reporter().say(f"Prefect failed ({reason(problem)}); the build goes on without it")
+            wait_for_nobody()
+        return conclude(job, ended or run_plainly(job))
 
 
 def _ordered(job: Job) -> list[Step]:

@@ -1,15 +1,16 @@
 """Where Prefect lives during a build: in the workspace, with time to start, and quiet on the console.
 
 A person's own server is used where PREFECT_API_URL or their Prefect profile names one; what a person has set is never
-changed, and nothing is written into the home folder.
+changed, and nothing is written into the home folder. No result depends on a server: one that fails is done without.
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medi.errors import UsageError
+from medi.errors import MediError, UsageError
 
 if TYPE_CHECKING:
     from prefect.futures import PrefectFuture
@@ -24,9 +25,19 @@ _QUIET = {
     "DO_NOT_TRACK": "1",
     # "database is locked" is harmless noise of the temporary server; its work is retried.
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
+# A temporary server that has gone does not come back: asking it again for more than a minute helps nobody.
+_IMPATIENT = {"PREFECT_CLIENT_MAX_RETRIES": "3", "PREFECT_API_REQUEST_TIMEOUT": "15"}
+# A new server's database takes 12 MB, and where it finds no room it is waited for until the start-up limit.
+_ROOM_BYTES = 32 << 20
+_PATIENCE_SECONDS = 10.0
+
+
+class NoServer(Exception):
+    """The temporary server does not start; the message says why. A build can do without it."""
 
 
 def settle(workspace: Path) -> None:
@@ -37,34 +48,67 @@ def settle(workspace: Path) -> None:
         return
     home = workspace / "prefect"
     wanted = _QUIET | {"PREFECT_HOME": str(home), "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true"}
-    profiles = Path("~/.prefect/profiles.toml").expanduser()
+    # Unlike pathlib, this bears a person who has no home.
+    profiles = os.path.expanduser("~/.prefect/profiles.toml")
     if "PREFECT_HOME" not in os.environ:
         home.mkdir(parents=True, exist_ok=True)
-        if profiles.is_file():
+        if os.access(profiles, os.R_OK):
             # Prefect looks for a person's profiles (`prefect config set`, `prefect cloud login`) in its home.
-            wanted["PREFECT_PROFILES_PATH"] = str(profiles)
+            wanted["PREFECT_PROFILES_PATH"] = profiles
+    if "PREFECT_API_URL" not in os.environ and "PREFECT_PROFILES_PATH" not in wanted:
+        wanted |= _IMPATIENT
     for name, value in wanted.items():
         os.environ.setdefault(name, value)
 
 
-def check_server() -> None:
-    """Ask the Prefect server that a person has set, if any, whether it is there.
+def ready_server() -> None:
+    """Ask the Prefect server that a person has set whether it is there; where none is set, start the temporary one.
 
     Raises:
-        UsageError: it does not answer.
+        MediError: a person's server does not answer as one, or the disk has no room for the temporary one.
+        NoServer: the temporary one does not start.
     """
+    import httpx
     from prefect import get_client
-    from prefect.settings import PREFECT_API_URL
+    from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, PREFECT_HOME, temporary_settings
 
     url = PREFECT_API_URL.value()
     if not url:
+        _check_room(PREFECT_HOME.value())
+    try:
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0} if url else {}):
+            # Entering also asks for the version, which only a Prefect server can tell.
+            with get_client(httpx_settings={"timeout": _PATIENCE_SECONDS}, sync_client=True) as client:
+                problem = client.api_healthcheck()
+    except (httpx.HTTPError, httpx.InvalidURL, RuntimeError, ValueError) as raised:
+        problem = raised
+    if problem is None:
         return
-    with get_client(sync_client=True) as client:
-        problem = client.api_healthcheck()
-    if problem is not None:
-        raise UsageError(
-            f"the Prefect server at {url} does not answer ({type(problem).__name__}): start it, or unset "
-            "PREFECT_API_URL (`prefect config unset PREFECT_API_URL` where a profile sets it), or use --runner none"
+    why = reason(problem)
+    if not url:
+        raise NoServer(why)
+    raise MediError(
+        f"the Prefect server at {url} does not answer ({why}): start it, or unset PREFECT_API_URL "
+        "(`prefect config unset PREFECT_API_URL` where a profile sets it), or use --runner none"
+    )
+
+
+def reason(problem: BaseException) -> str:
+    """Return in a few words what lies at the bottom of one of Prefect's errors."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    words = " ".join(str(problem).split())
+    return f"{type(problem).__name__}: {words[:200]}" if words else type(problem).__name__
+
+
+def _check_room(home: Path) -> None:
+    """Raise MediError where the temporary server's home has no room for its database."""
+    home.mkdir(parents=True, exist_ok=True)
+    free_bytes = shutil.disk_usage(home).free
+    if free_bytes < _ROOM_BYTES:
+        raise MediError(
+            f"{home}: {free_bytes / 1e6:.1f} MB are free, and Prefect's own server needs {_ROOM_BYTES / 1e6:.0f}; make "
+            "room there, or use --runner none"
         )
 
 
