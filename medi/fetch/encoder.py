@@ -110,7 +110,8 @@ def _pin(folder: Path, name: str, revision: str | None, settings: Settings) -> s
     if not any(PurePosixPath(path).suffix in (".safetensors", ".bin") for path in chosen):
         raise UsageError(f"encoder {name}: the folder holds no model (.safetensors or pytorch_model.bin)")
     digests = [[path, digest_file(folder / path, settings.memo)] for path in chosen]
-    pin = f"sha256:{hashlib.sha256(json.dumps(digests, ensure_ascii=False).encode()).hexdigest()}"
+    listed = json.dumps(digests, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    pin = f"sha256:{hashlib.sha256(listed).hexdigest()}"
     if revision and revision != pin:
         raise UsageError(f"encoder {name} is a folder with revision {pin}, not {revision}; leave --revision out")
     return pin

@@ -132,13 +132,15 @@ def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Setting
         if start not in (0, here) or (body.size_bytes is not None and total not in (None, body.size_bytes)):
             os.truncate(part, 0)
             raise Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
-        room = None if upto_bytes is None else upto_bytes - here
+        # No more than was told, whatever comes.
+        goal = _lesser(_lesser(upto_bytes, total), body.size_bytes)
+        room = None if goal is None else goal - here
         # The first call says what was here before, so that nobody takes it for fast.
-        settings.progress(body.what, here, _lesser(upto_bytes, total))
+        settings.progress(body.what, here, goal)
         with part.open("ab") as file:
             for chunk in _window(answer.iter_raw(), here - start, room):
                 file.write(chunk)
-                settings.progress(body.what, file.tell(), _lesser(upto_bytes, total))
+                settings.progress(body.what, file.tell(), goal)
             file.flush()
             os.fsync(file.fileno())
     return total

@@ -4,6 +4,7 @@ The endpoint is $HF_ENDPOINT, the token is the client's own default; neither is 
 """
 
 import os
+import re
 from dataclasses import dataclass
 
 from medi.errors import MediError
@@ -40,12 +41,17 @@ def list_repository(repo: str, kind: str, revision: str, settings: Settings) -> 
     def ask() -> tuple[str, list[Listed]]:
         # One request with a time limit; list_repo_tree would page, wait without limit and retry unseen.
         info = describe(repo, revision=revision, files_metadata=True, timeout=timeout(settings))  # type: ignore[arg-type]
-        files = sorted(info.siblings or [], key=lambda file: file.rfilename)
-        return info.sha or "", [Listed(f.rfilename, f.size, f.lfs.sha256 if f.lfs else "") for f in files]
+        commit = info.sha or ""
+        if not re.fullmatch("[0-9a-f]{40}", commit):
+            raise ValueError(f"the commit is {commit!r}")
+        files = [Listed(f.rfilename, f.size, f.lfs.sha256 if f.lfs else "") for f in info.siblings or []]
+        if not all(isinstance(f.size_bytes, int | None) and isinstance(f.sha256, str) for f in files):
+            raise TypeError("a size is no number, or a digest no text")
+        return commit, sorted(files, key=lambda file: file.path)
 
     try:
         return patiently(what, endpoint(), ask, settings)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MediError(f"{what}: this is no answer of a Hub; check HF_ENDPOINT and the proxy") from error
 
 

@@ -42,6 +42,9 @@ def digest_file(path: Path, memo_dir: Path, say: Callable[[str], None] = silent)
     """
     memo = memo_dir / f"{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]}.json"
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # A pipe would be waited for without end.
+            raise MediError(f"{path} is a pipe or a device; put the file in its place")
         with path.open("rb") as file:
             before = os.fstat(file.fileno())
             seen = {"path": os.fspath(path.absolute()), "size": before.st_size, "mtime_ns": before.st_mtime_ns}

@@ -47,7 +47,7 @@ def read_lock(path: Path) -> dict[str, Place]:
         return {}
     except OSError as error:
         raise MediError(f"{path} cannot be read: {error.strerror}; choose another --workspace") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MediError(f"{path} is not a lock file of medi ({error}); restore it, or delete it to pin anew") from error
 
 
@@ -56,7 +56,18 @@ def _place(value: dict[str, object]) -> Place:
     files, listed = value["files"], value["listed"]
     if not isinstance(files, dict) or not isinstance(listed, dict):
         raise TypeError("files and listed must be objects")
-    return Place(str(value["commit"]), listed, {path: Entry(**entry) for path, entry in files.items()})
+    if not all(isinstance(paths, list) and all(isinstance(path, str) for path in paths) for paths in listed.values()):
+        raise TypeError("listed must hold arrays of paths")
+    return Place(str(value["commit"]), listed, {path: _entry(entry) for path, entry in files.items()})
+
+
+def _entry(value: dict[str, object]) -> Entry:
+    """Return an Entry from its JSON form. Raises TypeError or AttributeError where it has another."""
+    entry = Entry(**value)  # type: ignore[arg-type]
+    texts = (entry.commit, entry.tag, entry.sha256, *entry.prefixes, *entry.prefixes.values())
+    if not all(isinstance(text, str) for text in texts) or not isinstance(entry.size_bytes, int | None):
+        raise TypeError("a file's size must be a number, all else about it texts")
+    return entry
 
 
 def note(path: Path, name: str, found: Place) -> None:

@@ -55,9 +55,13 @@ class Remote:
     def target(self, settings: Settings) -> Path:
         """Return where it lies in the workspace. Raises MediError where its name would lead out of the folder."""
         kind, _, rest = self.key.partition(":")
-        place = re.sub(r"[^A-Za-z0-9._@-]+", "--", rest).strip("-.")
-        version = self.commit or (hashlib.sha256(self.tag.encode()).hexdigest()[:16] if self.tag else "untagged")
-        return inside(settings.hub, f"{kind}/{place}/{version}", self.path)
+        tagged = hashlib.sha256(self.tag.encode()).hexdigest()[:16] if self.tag else "untagged"
+        return inside(settings.hub, f"{kind}/{_folder(rest)}/{_folder(self.commit) or tagged}", self.path)
+
+
+def _folder(text: str) -> str:
+    """Return a text as the name of one folder: a place, or the commit that a Hub or a lock file names."""
+    return re.sub(r"[^A-Za-z0-9._@-]+", "--", text).strip("-.")
 
 
 def inside(root: Path, place: str, name: str) -> Path:

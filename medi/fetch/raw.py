@@ -94,12 +94,15 @@ def _matched(raw_dir: Path, pattern: str) -> list[LocalFile]:
     if pattern.startswith("/") or ".." in parts:
         raise UsageError(f"the pattern {pattern} leads out of the raw folder; write it relative to {raw_dir}")
     try:
-        return [
-            LocalFile(path, path.relative_to(raw_dir).as_posix(), path.stat().st_size, "")
-            for path in sorted(_paths(raw_dir, pattern), key=lambda path: path.relative_to(raw_dir).as_posix())
-        ]
+        named = sorted((path.relative_to(raw_dir).as_posix(), path) for path in _paths(raw_dir, pattern))
+        files = [LocalFile(path, name, path.stat().st_size, "") for name, path in named]
     except OSError as error:
         raise MediError(f"{error.filename} cannot be read: {error.strerror}; check its permissions") from error
+    for file in files:
+        if not file.name.isprintable():
+            # It is to stand in a release: in the manifest, in origins, as the name of a task.
+            raise MediError(f"{raw_dir}: the file name {os.fsencode(file.name)!r} does not print; rename the file")
+    return files
 
 
 def _paths(raw_dir: Path, pattern: str) -> list[Path]:
