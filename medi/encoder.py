@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -109,10 +110,11 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
         )
     try:
         model = SentenceTransformer(
-            str(folder), device=device, local_files_only=True, model_kwargs={"dtype": getattr(torch, spec.dtype)}
-        )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {_first_line(error)}") from None
+            str(folder), device=device, local_files_only=True, trust_remote_code=False,
+            model_kwargs={"dtype": getattr(torch, spec.dtype)},
+        )  # fmt: skip
+    except unloadable() as error:
+        raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {why_unloadable(error)}") from None
     if not getattr(model.tokenizer, "is_fast", False):
         raise MediError(f"--encoder {spec.name}: has no fast tokenizer (tokenizer.json); convert or choose another")
     if min(model.max_seq_length or MAX_LENGTH_TOKENS, MAX_LENGTH_TOKENS) != spec.max_length_tokens:
@@ -199,8 +201,8 @@ def _max_length(folder: Path) -> int:
 
 
 def _number(path: Path, field: str) -> int:
-    """Return a positive whole number of a JSON file, 0 where it has none."""
-    value = json.loads(path.read_bytes()).get(field) if path.exists() else None
+    """Return a positive whole number of a JSON file, 0 where it has none. Raises MediError as `read_settings`."""
+    value = read_settings(path).get(field)
     return value if isinstance(value, int) and value > 0 else 0
 
 
@@ -234,6 +236,34 @@ def cpu_arithmetic(dtype: str, extensions: Mapping[str, Sequence[str]], flags: s
     return "cpu-avx512bf16" if dtype == "bfloat16" and "avx512_bf16" in flags else "cpu-avx512"
 
 
-def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, for a one-line message."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def read_settings(path: Path) -> dict[str, object]:
+    """Return the object in a JSON file of a model, an empty one where there is no file.
+
+    Raises MediError where it holds anything else.
+    """
+    try:
+        found = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise MediError(f"{path} is not JSON ({error}); fetch the model again") from None
+    if not isinstance(found, dict):
+        raise MediError(f"{path} holds no object; fetch the model again")
+    return found
+
+
+def unloadable() -> tuple[type[Exception], ...]:
+    """Return what the libraries raise for a model that is damaged or means harm. Imports them."""
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    ours = (ArithmeticError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+    return (*ours, UnpicklingError, SafetensorError, StrictDataclassError)
+
+
+def why_unloadable(error: Exception) -> str:
+    """Return in one line why a model cannot be loaded; what a library advises may be unsafe, and is left out."""
+    text = str(error)
+    if isinstance(error, UnpicklingError):
+        return "a .bin file of it holds more than weights, or is damaged; choose a model with safetensors"
+    if "trust_remote_code" in text:
+        return "it brings code of its own, which medi never runs; choose another model"
+    return (text.splitlines() or [type(error).__name__])[0]

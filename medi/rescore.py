@@ -4,7 +4,6 @@ Batches have fixed shapes, as the mining encoder's have, so a pair's score depen
 asked for beside it, its bits are the same.
 """
 
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,8 +43,8 @@ def describe(files: EncoderFiles) -> EncoderSpec:
     Raises:
         UsageError: the folder is another kind of model than a cross-encoder, or gives several scores a pair.
     """
-    config = _json(files.folder / "config.json")
-    kind = _json(files.folder / "config_sentence_transformers.json").get("model_type")
+    config = encoder.read_settings(files.folder / "config.json")
+    kind = encoder.read_settings(files.folder / "config_sentence_transformers.json").get("model_type")
     heads = config.get("architectures")
     head = str(heads[0]) if isinstance(heads, list) and heads else "no known class"
     if kind != "CrossEncoder" and not head.endswith(_HEADS):
@@ -79,8 +78,8 @@ def load(spec: EncoderSpec, folder: Path) -> "CrossScorer":
             str(folder), device=device, local_files_only=True, trust_remote_code=False,
             model_kwargs={"dtype": torch.float32},
         )  # fmt: skip
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    except encoder.unloadable() as error:
+        reason = encoder.why_unloadable(error)
         raise MediError(f"--rescore {spec.name}: cannot be loaded from {folder}: {reason}") from None
     _check_labels(spec.name, model.num_labels)
     return CrossScorer(model, spec)
@@ -156,8 +155,3 @@ def _check_labels(name: str, labels: int) -> None:
     """Raise UsageError unless the model gives one score a pair."""
     if labels != 1:
         raise UsageError(f"--rescore {name}: gives {labels} scores a pair; name a cross-encoder with one label")
-
-
-def _json(path: Path) -> dict[str, object]:
-    """Return the object in a JSON file, an empty one where there is no file."""
-    return json.loads(path.read_bytes()) if path.is_file() else {}
