@@ -86,7 +86,7 @@ def open_release(folder: Path) -> Release:
         raise MediError(f"{folder} has no {MANIFEST}, so it is not a release; name the folder `medi build` printed")
     try:
         manifest = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MediError(f"{path} is damaged ({error}); build the release again") from None
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != FORMAT:

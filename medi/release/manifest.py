@@ -5,7 +5,8 @@ A manifest holds params and counts only, so equal builds have equal manifests; w
 
 from collections.abc import Iterable
 from itertools import starmap
-from typing import NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from pathlib import PurePosixPath
+from typing import NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 FORMAT = "medi-release/1"
 MANIFEST = "manifest.json"
@@ -90,7 +91,14 @@ def task_licence(entry: TaskEntry | None) -> str | None:
 
 def manifest_fault(manifest: dict[str, object]) -> str | None:
     """Return what is wrong with a manifest's form in a few words, or None; unknown keys are allowed."""
-    return _fault(manifest, Manifest, "")
+    return _fault(manifest, Manifest, "") or next(filter(None, map(_stray, cast(Manifest, manifest)["files"])), None)
+
+
+def _stray(entry: FileEntry) -> str | None:
+    """Return that a file's path is none of a file inside the release, or None: whoever wrote it, it is followed."""
+    path = PurePosixPath(entry["path"])
+    is_plain = str(path) == entry["path"] and path.name and not path.is_absolute() and ".." not in path.parts
+    return None if is_plain and entry["path"].isprintable() else f"the path {entry['path']!r} leads out of the release"
 
 
 def _fault(value: object, form: object, where: str) -> str | None:
