@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 REPO = Path(__file__).resolve().parent.parent
 SOURCES = ("gooaq_pairs", "NQ", "WikiAnswers", "AllNLI", "msmarco", "fever", "super_ni")
 _FILES = (
@@ -66,3 +68,9 @@ def artifacts(workspace: Path) -> dict[tuple[str, str], set[str]]:
         if "stage" in record:
             found.setdefault((record["stage"], record["unit"]), set()).add(record["key"])
     return found
+
+
+def vector_ids(workspace: Path, encoder_key: str = "*") -> list[int]:
+    """Return the text ids of all vectors in a workspace, or of one encoder's."""
+    chunks = (workspace / "store" / "vectors").glob(f"{encoder_key}/[!.]*/record.json")
+    return [number for path in chunks for number in np.load(path.with_name("ids.npy")).tolist()]
