@@ -98,6 +98,19 @@ def open_release(folder: Path) -> Release:
 
 
 @contextmanager
+def as_written(release: Release) -> Iterator[None]:
+    """Let the block take a release for one that medi wrote: evidence and params have no form that opening checks.
+
+    Raises MediError where it is another.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+        what = f"{release.root} is not as medi writes a release ({type(error).__name__}: {error})"
+        raise MediError(f"{what}; `medi verify` says more, or build it again") from error
+
+
+@contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Yield a Parquet file. Raises MediError where it is absent or damaged, also while it is being read."""
     with reading(path), pq.ParquetFile(path) as file:

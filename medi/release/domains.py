@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from medi.errors import MediError
-from medi.release import Release
+from medi.release import Release, as_written
 from medi.release.manifest import Json, TaskEntry
 
 SOURCE = "msmarco"
@@ -63,6 +63,12 @@ def domains_of(release: Release, n: int) -> Domains:
     if not known:
         what = "says nothing of its domains" if found else f"has no rows of {SOURCE}"
         raise MediError(f"{release.root} {what}; build it again with {SOURCE} among its sources")
+    with as_written(release):
+        return _domains(release, known, n)
+
+
+def _domains(release: Release, known: dict[str, _Evidence], n: int) -> Domains:
+    """Return the domains of the tasks whose evidence is known."""
     texts = _queries(release, [row for evidence in known.values() for row in evidence["central"][:n]])
     clusters = [
         Domain(

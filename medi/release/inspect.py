@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from medi.errors import UsageError
 from medi.profiles import Rules
-from medi.release import Release
+from medi.release import Release, as_written
 from medi.release.accounting import QUANTILES, Mining, changed_rules, mining_by_unit, rules_of, shortages, total_of
 from medi.release.verdict import verdict_line
 
@@ -66,9 +66,15 @@ class Summary:
 def summarise(release: Release, name: str | None = None) -> Summary:
     """Return the numbers of a release, or of one task or source in it.
 
-    Raises UsageError where the release has no such name, MediError where a shard cannot be read.
+    Raises UsageError where the release has no such name, MediError where it is not as medi writes one.
     """
     check_name(release, name)
+    with as_written(release):
+        return _summary(release, name)
+
+
+def _summary(release: Release, name: str | None) -> Summary:
+    """Return the numbers of a release whose form nobody has checked."""
     values: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     rows = Counter[tuple[str, str]]()
     origins: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
