@@ -9,7 +9,8 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,13 +69,12 @@ class Store:
 
     def write(self, record: Record, table: pa.Table) -> Record:
         """Store the table under the record's key; of two workers with one key the first one's stays. Returns it."""
-        final = self.root / record.stage / record.key
-        temporary = new_temporary(final)
-        with pa.OSFile(str(temporary / "table.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=65_536)
-        fsync(temporary / "table.arrow")
-        write_json(temporary / "record.json", record.to_json())
-        publish(temporary, final)
+        with publishing(self.root / record.stage / record.key) as temporary:
+            path = temporary / "table.arrow"
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=65_536)
+            fsync(path)
+            write_json(temporary / "record.json", record.to_json())
         return self.find(record.stage, record.key) or record
 
 
@@ -88,6 +88,19 @@ def new_temporary(final: Path) -> Path:
     temporary = final.parent / temporary_name()
     temporary.mkdir(parents=True)
     return temporary
+
+
+@contextmanager
+def publishing(final: Path) -> Iterator[Path]:
+    """Yield a new empty folder that becomes `final` when the block ends well; else it is removed, as a full disk needs
+    its bytes.
+    """
+    temporary = new_temporary(final)
+    try:
+        yield temporary
+        publish(temporary, final)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def publish(temporary: Path, final: Path) -> None:

@@ -5,6 +5,7 @@ store: a chunk is written like an artifact, complete or not there.
 """
 
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medi.errors import MediError
-from medi.store import fsync, new_temporary, publish, write_json
+from medi.store import fsync, publishing, write_json
 
 CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20
@@ -46,13 +47,12 @@ class VectorStore:
             row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
             raise MediError(f"text {ids[row]:016x} has a vector that is not finite; nothing of its chunk was stored")
         final = self.root / hashlib.sha256(ids.tobytes()).hexdigest()[:32]
-        temporary = new_temporary(final)
-        np.save(temporary / "ids.npy", ids)
-        np.save(temporary / "vectors.npy", vectors)
-        fsync(temporary / "ids.npy")
-        fsync(temporary / "vectors.npy")
-        write_json(temporary / "record.json", {"rows": len(ids), "dimension": int(vectors.shape[1])})
-        publish(temporary, final)
+        with publishing(final) as temporary:
+            np.save(temporary / "ids.npy", ids)
+            np.save(temporary / "vectors.npy", vectors)
+            fsync(temporary / "ids.npy")
+            fsync(temporary / "vectors.npy")
+            write_json(temporary / "record.json", {"rows": len(ids), "dimension": int(vectors.shape[1])})
 
     def gather(self, ids: np.ndarray) -> np.ndarray:
         """Return the vectors of the ids [n], float32 [n, D]; above 256 MB in a mapped file that is already unlinked.
@@ -80,6 +80,8 @@ class VectorStore:
         if rows * dimension * 4 <= _IN_MEMORY_BYTES:
             return np.empty((rows, dimension), dtype=np.float32)
         with tempfile.TemporaryFile(dir=self.root) as handle:
+            # Where the disk fills up under a mapped file, the process is killed without a word: take the room now.
+            os.posix_fallocate(handle.fileno(), 0, rows * dimension * 4)
             return np.memmap(handle, dtype=np.float32, mode="w+", shape=(rows, dimension))
 
     def _index(self) -> _Index:

@@ -3,6 +3,7 @@
 A digest is remembered by (path, size, mtime_ns), so that a file of 30 GB is read for it once, not once a build.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -99,9 +100,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MediError(
-            f"{path} cannot be written: {error.strerror or error}; make room, or choose another --workspace"
-        ) from error
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        helps = f"{'make room, or ' if is_full else ''}choose another --workspace"
+        raise MediError(f"{path} cannot be written: {error.strerror or error}; {helps}") from error
 
 
 @contextmanager

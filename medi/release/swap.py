@@ -110,6 +110,8 @@ def refuse_strangers(out: Path) -> None:
         raise MediError(
             f"{_old(out)} stands in the way of a new {out.name}; move it away and run the same command again"
         )
+    if os.path.ismount(out):
+        raise MediError(f"{out} is a mount point, which nothing can take the place of; name a folder in it: {out}/medi")
     if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
         return
     if not is_ours(out):

@@ -9,7 +9,7 @@ from pathlib import Path
 from medi.errors import MediError
 from medi.fetch import Unreachable
 
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 
 
 def one_line(name: str, error: MediError) -> str:
@@ -34,7 +34,8 @@ def failure_of(lines: Iterable[str]) -> MediError:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Let an error of the disk that names no file (a write knows only its handle) name the folder that is written.
+    """Let an error of the disk name the folder that is written: not a temporary name in it, which says nothing to a
+    person, and not nothing (a write knows only its handle).
 
     Raises OSError with the folder's name.
     """
@@ -43,6 +44,15 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         # numpy has no number for a write that fell short, only words.
         number = errno.ENOSPC if str(error).endswith(" written") else error.errno
-        if number in _DISK and not error.filename:
+        if number in _DISK and str(error.filename or folder).startswith(str(folder)):
             raise OSError(number, os.strerror(number), str(folder)) from error
         raise
+
+
+def check_writable(folder: Path, option: str) -> None:
+    """Pass where a folder can be made or written. Raises MediError: better before a build of hours than after it."""
+    here = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(here, os.W_OK | os.X_OK, effective_ids=True):
+        is_mounted_so = os.statvfs(here).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if is_mounted_so else errno.EACCES).lower()
+        raise MediError(f"{option} {folder}: {here} cannot be written ({why}); mend that, or name another {option}")

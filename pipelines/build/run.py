@@ -5,6 +5,7 @@ before it starts: a build that finds all in place starts neither Prefect nor tor
 """
 
 import importlib.util
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +23,7 @@ from medi.store import remove_orphans
 from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
-from pipelines.build.failures import failure_of, one_line, writing
+from pipelines.build.failures import check_writable, failure_of, one_line, writing
 from pipelines.build.fetching import located, obtain, show_plan
 from pipelines.build.keep import EVERYTHING, Missing
 from pipelines.build.prefect_home import settle
@@ -149,6 +150,8 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         show_left_out(reporter, settings, plan)
         done = look(context, plan.groups)
         if done is None:
+            check_writable(settings.workspace, "--workspace")
+            check_writable(Path(os.path.realpath(settings.out)).parent, "--out")
             show_plan(context, plan, reporter)
         elif plan.failed:
             raise failure_of(plan.failed)

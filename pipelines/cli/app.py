@@ -85,6 +85,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return leave(code if isinstance(code, int) else 1)
 
 
+_MAKE_ROOM = "make room there, or name another --workspace and --out"
+_HELPS = {
+    errno.ENOSPC: _MAKE_ROOM,
+    errno.EDQUOT: _MAKE_ROOM,
+    errno.EFBIG: "raise the limit of a file's size (`ulimit -f`) and run again",
+    errno.EROFS: "name another --workspace and --out, or mount it for writing",
+}
+
+
 def line_of(error: Exception) -> str:
     """Return what a person reads about an error: what happened, with which value, what to do next."""
     if isinstance(error, typer.TyperException):
@@ -92,9 +101,7 @@ def line_of(error: Exception) -> str:
         return f"{error.format_message().rstrip('.')}; see `{context.command_path if context else 'medi'} --help`"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        helps = "make room there, or name another --workspace and --out" if is_full else "put that right and run again"
-        return f"{where}{error.strerror.lower()}; {helps}"
+        return f"{where}{error.strerror.lower()}; {_HELPS.get(error.errno, 'put that right and run again')}"
     return str(error)
 
 
