@@ -28,11 +28,7 @@ sample: $(INSTALLED)
 test: $(INSTALLED)
 	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real"
 
-test-# Kills builds at random moments and runs them again, some minutes; prints a table.
-torture: $(INSTALLED)
-	.venv/bin/python -m tests.torture --kills $(KILLS)
-
-real: $(INSTALLED)
+test-real: $(INSTALLED)
 	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi
 
 # Kills builds at random moments and runs them again, some minutes; prints a table.

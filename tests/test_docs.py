@@ -55,6 +55,8 @@ def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> No
     makefile = (repo_root / "Makefile").read_text()
     target, *settings = args
     assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    dry = subprocess.run(["make", "--dry-run", target], cwd=repo_root, capture_output=True, text=True, check=False)
+    assert dry.returncode == 0, dry.stderr
     assert all(f"$({setting.partition('=')[0]})" in makefile for setting in settings)
 
 
