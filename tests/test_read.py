@@ -62,7 +62,7 @@ def flipped(content: bytes, index: int) -> bytes:
         (GZ + b"junk", 2_000, f"bytes that are no gz follow after {len(LINES):,} unpacked bytes"),
         (flipped(GZ, 2), 0, "the gz is packed by the unknown method 247"),
         (b"", 0, r"the file is empty \(0 bytes\)"),
-        (gzip.compress(b""), 0, "the file holds no record"),
+        (gzip.compress(b"", mtime=0), 0, "the file holds no record"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", 0, r"a Git-LFS pointer in place of data \(56 "),
         (b"\n<!DOCTYPE html><html>", 0, r"an HTML page in place of data \(22 bytes\)"),
     ],
