@@ -35,6 +35,7 @@ ROUTE: tuple[dict[str, int], ...] = (
     {"swap": 12},
 )
 CHOOSING: tuple[dict[str, int], ...] = ({"near": 3, "mine": 3, "audit": 3, "sample": 3, "instruct": 3}, *ROUTE[3:])
+_STAGES = ["prefect", *(stage for group in (*ROUTE, *CHOOSING) for stage in group)]
 RESELECTED = ("--profile", "clean", "--max-score", "0.99", "--fill", "other_rows")
 
 
@@ -59,8 +60,9 @@ class Ground:
 
     def build(self, runner: str) -> list[str]:
         """Return the call that builds the release."""
-        places = options(self.raw, self.workspace, self.encoder)
-        return ["build", *map(str, places), "--runner", runner, "--workers", "2"]
+        call = ["build", *map(str, options(self.raw, self.workspace, self.encoder)), "--workers", "2"]
+        call[call.index("--runner") + 1] = runner
+        return call
 
     @property
     def out(self) -> Path:
@@ -140,7 +142,7 @@ def table(kills: Sequence[Kill]) -> str:
     """Return the kills by stage, as Markdown."""
     lines = ["| stage | kills | of what | artifacts kept | made again | temporaries at the kill | at the end |"]
     lines.append("|---|---:|---|---:|---:|---:|---:|")
-    for stage in sorted({kill.stage for kill in kills}, key=[s for group in ROUTE for s in group].index):
+    for stage in sorted({kill.stage for kill in kills}, key=_STAGES.index):
         part = [kill for kill in kills if kill.stage == stage]
         lines.append(_line(stage, part))
     return "\n".join([*lines, _line("all", kills)])
@@ -180,6 +182,8 @@ def round_of_kills(shared: Ground, folder: Path, number: int, draw: random.Rando
     old = older(ground, ground.out) if number % 2 else None
     calls = [ground.build(runner) for runner in (("none", "threads"), ("threads", "none"))[number // 2 % 2]]
     moments = [moment_in(ground, group, number, draw) for group in ROUTE]
+    # The first change to Prefect's home is followed by the seconds in which its server starts.
+    moments.insert(1 + number // 2 % 2, Moment("prefect", 1, draw.uniform(0.5, 8.0)))
     kills = kill_round(ground, calls, moments, old)
     chosen = replace(ground, expected=shared.expected.with_name("chosen"))
     moments = [moment_in(chosen, group, number, draw) for group in CHOOSING]

@@ -58,7 +58,7 @@ def watched(workspace: Path, journal: Path, moment: str, args: list[str]) -> int
 
 
 def _stage_of(workspace: Path, paths: Sequence[Path]) -> str:
-    """Return the stage whose files a change is about, "" for others (Prefect's own, say)."""
+    """Return the stage whose files a change is about, "" for others."""
     if not paths or not paths[-1].is_relative_to(workspace):
         return ""
     first, *rest = [*paths[-1].relative_to(workspace).parts, ""]
@@ -66,7 +66,7 @@ def _stage_of(workspace: Path, paths: Sequence[Path]) -> str:
         return "embed" if rest[0] == "vectors" else rest[0]
     if first in ("out", "out.old") or paths[-1].name == ".replacing":
         return "swap"
-    return "release" if first.startswith("out.new-") else first if first == "digests" else ""
+    return "release" if first.startswith("out.new-") else first if first in ("digests", "prefect") else ""
 
 
 def start(workspace: Path, journal: Path, args: Sequence[str], moment: Moment | None = None) -> subprocess.Popen[bytes]:
