@@ -62,7 +62,7 @@ def is_ours(folder: Path) -> bool:
     """Return whether the folder is a release of some format version of ours."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(manifest, dict) and str(manifest.get("format")).startswith("medi-release/")
 
@@ -127,7 +127,8 @@ def refuse_strangers(out: Path) -> None:
 def _strange_file(out: Path) -> Path | None:
     """Return the first file (or link) in a release that its manifest does not list, or None."""
     listed = json.loads((out / MANIFEST).read_bytes()).get("files")
-    known = {entry.get("path") for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else set()
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    known = {str(entry.get("path")) for entry in entries}
     known |= {MANIFEST, RUN, _MARK}
     for parent, folders, files in os.walk(out):
         folders.sort()
