@@ -183,14 +183,16 @@ def round_of_kills(shared: Ground, folder: Path, number: int, draw: random.Rando
     calls = [ground.build(runner) for runner in (("none", "threads"), ("threads", "none"))[number // 2 % 2]]
     moments = [moment_in(ground, group, number, draw) for group in ROUTE]
     # The first change to Prefect's home is followed by the seconds in which its server starts.
-    moments.insert(1 + number // 2 % 2, Moment("prefect", 1, draw.uniform(0.5, 8.0)))
+    moments.insert(3 - number // 2 % 2, Moment("prefect", 1, draw.uniform(0.5, 8.0)))
     kills = kill_round(ground, calls, moments, old)
     chosen = replace(ground, expected=shared.expected.with_name("chosen"))
     moments = [moment_in(chosen, group, number, draw) for group in CHOOSING]
     kills += kill_round(chosen, [["reselect", str(ground.out), *RESELECTED]], moments, shared.expected)
     both = replace(shared, workspace=folder / "both")
-    group = ROUTE[number % len(ROUTE)]
-    return kills + two_builds(both, moment_in(both, group, number, draw), ("none", "threads")[number % 2])
+    moment = moment_in(both, ROUTE[number % len(ROUTE)], number, draw)
+    # Two builds share the work: each makes fewer changes.
+    early = moment._replace(number=moment.number // 4 + 1)
+    return kills + two_builds(both, early, ("none", "threads")[number % 2])
 
 
 def many_texts(folder: Path, rows: int) -> None:
