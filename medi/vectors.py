@@ -98,9 +98,13 @@ class VectorStore:
         return latest
 
     def _read(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return a chunk's ids and its vectors, the latter memory-mapped."""
+        """Return a chunk's ids and its vectors, the latter memory-mapped. Raises MediError where damaged."""
         folder = self.root / name
-        return np.load(folder / "ids.npy"), np.load(folder / "vectors.npy", mmap_mode="r")
+        try:
+            ids = np.load(folder / "ids.npy", allow_pickle=False)
+            return ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise MediError(f"{folder} is damaged ({error}); delete it and run the command again") from None
 
 
 def _index_of(names: list[str], ids: list[np.ndarray], vectors: list[np.ndarray]) -> _Index:

@@ -7,6 +7,7 @@ import json
 
 from medi.release.manifest import FORMAT, POSITIVES_FILE, Manifest, SourceEntry
 from medi.schema import EXAMPLES
+from medi.screen import shown
 
 # The identifiers of the Hub that a source of ours may carry; anything else is `other` there and spelt out in the table.
 _HUB_LICENCES = frozenset(
@@ -137,7 +138,7 @@ of one task only."""
 
 def _sources(manifest: Manifest) -> str:
     rows = [
-        [*map(_cell, (entry["name"], entry["licence"], entry["variant"])), f"{entry['planned']:,}", f"{entry['got']:,}"]
+        [*map(cell, (entry["name"], entry["licence"], entry["variant"])), f"{entry['planned']:,}", f"{entry['got']:,}"]
         for entry in manifest["sources"]
     ]
     return _table("Sources", ["source", "licence", "variant", "planned", "rows"], rows)
@@ -148,9 +149,9 @@ def _table(title: str, header: list[str], rows: list[list[str]]) -> str:
     return f"## {title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(text: str) -> str:
-    """Return the text on one line, with nothing in it that Markdown would act on."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&" else c for c in " ".join(text.split()))
+def cell(text: str) -> str:
+    """Return the text on one line, with nothing in it that Markdown or a screen would act on."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&~" else c for c in shown(" ".join(text.split())))
 
 
 def _code(value: object) -> str:
@@ -161,7 +162,7 @@ def _code(value: object) -> str:
 
 def _citation(sources: list[SourceEntry]) -> str:
     used = [entry for entry in sources if entry["got"] and entry["citation"]]
-    cited = [f"- {_cell(entry['name'])}: {_cell(entry['citation'])}" for entry in used]
+    cited = [f"- {cell(entry['name'])}: {cell(entry['citation'])}" for entry in used]
     return f"""## Citation
 
 Name the content digest above, the paper below, and the sources you train on.

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from medi.profiles import Rules
 from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
+from medi.report.card import cell
 from medi.screen import shown
 from pipelines.build.contents import Finished
 from pipelines.build.progress import Reporter
@@ -107,5 +108,5 @@ def result_table(units: Sequence[Finished], seconds: dict[str, float]) -> Table:
 def result_markdown(units: Sequence[Finished], seconds: dict[str, float]) -> str:
     """Return the final table as Markdown, for the flow's artifact in Prefect's UI."""
     head = "| source | planned | got | dropped by reason | s |\n|---|---:|---:|---|---:|\n"
-    rows = (f"| {n} | {p:,} | {g:,} | {r} | {s} |" for n, p, g, r, s in result_lines(units, seconds))
+    rows = (f"| {cell(n)} | {p:,} | {g:,} | {cell(r)} | {s} |" for n, p, g, r, s in result_lines(units, seconds))
     return head + "\n".join(rows) + "\n"
