@@ -184,7 +184,7 @@ def test_the_card_says_what_is_inside_and_quotes_what_others_wrote(tmp_path: Pat
     digest = open_release(tmp_path / "x").manifest["content_digest"]
     assert f"Content digest: `{digest}`" in text
     assert "16 rows of 4 tasks\nfrom 3 sources" in text
-    assert "| super\\_ni | ODC-By 1.0 | jsonl | 8 | 8 |" in text
+    assert "| super_ni | ODC-By 1.0 | jsonl | 8 | 8 |" in text
     assert "- asks: A \\| B \\# \\<script\\>\n" in text
     assert "| twins | the users' own --- license: mit | jsonl | 4 | 4 |" in text
     assert '| `encoder` | `"stub"` |' in text

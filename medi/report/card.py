@@ -4,6 +4,7 @@ Licences, task names and citations come from other people's files: they are quot
 """
 
 import json
+import re
 
 from medi.release.manifest import FORMAT, POSITIVES_FILE, Manifest, SourceEntry
 from medi.schema import EXAMPLES
@@ -34,6 +35,9 @@ _COLUMNS = {
     "licence": "the licence of the text",
     "origin": "file and line (or key) the row was read from",
 }
+
+# What Markdown acts on; an underscore inside a word is only that.
+_ACTS = re.compile(r"[\\`*\[\]<>|#&~]|(?<![^\W_])_|_(?![^\W_])")
 
 _PAPER = """@inproceedings{su-etal-2023-one,
     title = {One Embedder, Any Task: Instruction-Finetuned Text Embeddings},
@@ -151,7 +155,7 @@ def _table(title: str, header: list[str], rows: list[list[str]]) -> str:
 
 def cell(text: str) -> str:
     """Return the text on one line, with nothing in it that Markdown or a screen would act on."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&~" else c for c in shown(" ".join(text.split())))
+    return _ACTS.sub(r"\\\g<0>", shown(" ".join(text.split())))
 
 
 def _code(value: object) -> str:
