@@ -66,7 +66,8 @@ def test_in_its_place_and_again_without_a_change(workspace: Path) -> None:
 
 def test_more_negatives_than_were_given_are_mined(workspace: Path, tmp_path: Path) -> None:
     """The fifth given negative was never encoded; reselect mines instead, a build keeps it."""
-    assert reselect(workspace / "out", "--negatives", "6", "--out", tmp_path / "six").returncode == 0
+    done = reselect(workspace / "out", "--negatives", "6", "--out", tmp_path / "six")
+    assert done.returncode == 0 and "4 a row were encoded: further ones are mined instead" in done.stderr
     rows = pq.read_table(tmp_path / "six" / "data").to_pylist()
     given = [row["negative_origins"].count("given") for row in rows if row["source"] == "msmarco"]
     assert given and max(given) <= 4 and manifest_of(tmp_path / "six")["params"]["mining"]["given_negatives"] == 4  # type: ignore[call-overload, index]

@@ -41,6 +41,7 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
     settings = _settings(folder, changes, out)
     tidy(settings)
     reporter = progress.Reporter(console)
+    _say_what_is_mined_instead(settings, reporter)
     with progress.showing(reporter):
         context = prepare(settings)
         plan = plan_groups(context)
@@ -67,6 +68,16 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
         result = publish(Job(context, plan, started), finished(context, units, chains), seconds)
         show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
         return result
+
+
+def _say_what_is_mined_instead(settings: Settings, reporter: progress.Reporter) -> None:
+    """Say a line where more given negatives are asked for than were encoded."""
+    given = settings.rules.given_negatives
+    if settings.negatives is not None and settings.negatives > given:
+        reporter.say(
+            f"of the negatives that sources give, {given} a row were encoded: further ones are mined instead; "
+            "`medi build` with these options takes them"
+        )
 
 
 def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> Settings:
