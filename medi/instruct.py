@@ -24,6 +24,17 @@ PARAPHRASES = ("01", "02", "03", "04", "05")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
 _CLUSTER = re.compile(r"[0-9]{2}")
+# The forms of the files: tables by key ("" is any, one that is not named may be anything), arrays of one form, texts.
+_TEXTS: dict[str, object] = {"": str}
+_FORMS: dict[str, object] = {
+    "templates.toml": {"sentence": str, "endings": _TEXTS},
+    "super_ni.toml": {"slots": {"": _TEXTS}, "tasks": _TEXTS},
+    "msmarco_domains.toml": {"domains": {}},
+    "vocabulary.toml": {"": [str]},
+    "embedding.toml": {"": {"": _TEXTS}},
+    "evaluation.toml": {"": {"": {"": _TEXTS}}},
+}
+_WORDING: dict[str, object] = {"sentence": str, "words": _TEXTS}
 # The paper's 4.3: two words at most, and they say only what the text is.
 _SIMPLE = "[{domain} ]{text_type}"
 
@@ -208,12 +219,29 @@ def _read(root: Traversable, name: str, *keys: str) -> dict:
         content = tomllib.loads(root.joinpath(name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{root} has no {name}: copy the folder instructions/ of medi and change it there") from None
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise UsageError(f"{root}/{name} is not TOML in UTF-8: {wrong}") from None
     for key in keys:
         if key not in content:
             raise UsageError(f"{root}/{name} has no {key!r}: add it, as in the file that medi brings")
+    if strange := _strange(content, _FORMS.get(name, _WORDING), ""):
+        raise UsageError(f"{root}/{name}: {strange}: write it as in the file that medi brings")
     return content
+
+
+def _strange(value: object, form: object, where: str) -> str:
+    """Return what the first part is that has another form, "" where there is none; "" in a form stands for any key."""
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return f"{where} is no table"
+        parts = [(part, form.get(key, form.get("")), f"{where}.{key}".lstrip(".")) for key, part in value.items()]
+    elif isinstance(form, list):
+        if not isinstance(value, list):
+            return f"{where} is no array"
+        parts = [(part, form[0], f"{where}[{number}]") for number, part in enumerate(value)]
+    else:
+        return "" if form is None or isinstance(value, str) else f"{where} is no text"
+    return next(filter(None, (_strange(*part) for part in parts)), "")
 
 
 def _one_of(what: str, value: str, known: Iterable[str]) -> None:

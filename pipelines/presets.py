@@ -212,7 +212,7 @@ def _check_sources(settings: Settings) -> None:
 
 def _check_places(settings: Settings) -> None:
     """Raise UsageError for a raw folder that is not there or a release that would overwrite what it is built from."""
-    for option, path in (("raw", settings.raw), ("out", settings.out), ("workspace", settings.workspace)):
+    for option, path in (("raw", settings.raw), ("workspace", settings.workspace), ("out", settings.out)):
         if path is not None and not str(path).isprintable():
             # It is to stand in run.json, on the screen and in Prefect.
             raise UsageError(f"--{option} {os.fsencode(path)!r}: does not print; rename the folder, or name another")
