@@ -25,13 +25,19 @@ NOTHING: Mapping[str, str] = {}
 
 @dataclass
 class Fault:
-    """How the next requests for a path end: with a status (and Retry-After), or a body that is cut or stalls."""
+    """How the next requests for a path end: with a status (and headers), or a body that is cut or stalls.
+
+    `silent_seconds` pass before anything is answered; `instead` is sent in the place of the file.
+    """
 
     times: int = 1
     status: int = 0
     retry_after: str = ""
     cut_after_bytes: int | None = None
     stall_seconds: float = 0.0
+    silent_seconds: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    instead: bytes | None = None
 
 
 @dataclass
@@ -139,8 +145,11 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         self.hub.asked.append((self.command, path, {k.lower(): v for k, v in self.headers.items()}))
         fault = self._fault(path)
+        if fault:
+            time.sleep(fault.silent_seconds)
         if fault and fault.status:
-            self._send(fault.status, b"", {"Retry-After": fault.retry_after} if fault.retry_after else {})
+            asked = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+            self._send(fault.status, b"", {**asked, **fault.headers})
             return
         parts = path.strip("/").split("/")
         if parts[:2] in (["api", "datasets"], ["api", "models"]):
@@ -197,6 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_file(self, path: str, content: bytes, headers: dict[str, str], fault: Fault | None) -> None:
         """Send a file or the part of it that was asked for, unless Range is ignored here."""
+        content = content if fault is None or fault.instead is None else fault.instead
         asked = self.headers.get("Range", "")
         if not asked or self.hub.ignores_range:
             self._send(200, content, headers, fault, path)

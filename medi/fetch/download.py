@@ -228,7 +228,7 @@ def _asked(remote: Remote, settings: Settings) -> Remote:
 
 def _body(remote: Remote) -> Body:
     """Return what the reader of bodies needs to know of a file."""
-    return Body(remote.what, url_of(remote), remote.size_bytes, headers_of(remote))
+    return Body(remote.what, url_of(remote), remote.size_bytes, headers_of(remote), remote.tag)
 
 
 def _local(remote: Remote, path: Path, is_prefix: bool, settings: Settings) -> LocalFile:

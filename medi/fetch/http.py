@@ -64,8 +64,7 @@ def head(what: str, url: str, settings: Settings) -> Head:
             return Head(None, "")
         check_status(what, answer)
         size = answer.headers.get("Content-Length", "")
-        tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-        return Head(int(size) if size.isdigit() else None, tag)
+        return Head(int(size) if size.isdecimal() else None, _tag(answer))
 
     return patiently(what, url, ask, settings)
 
@@ -80,12 +79,16 @@ def reach(what: str, url: str, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Body:
-    """A remote body to be read: the address, what a person calls it, the size if known, and headers (a Hub token)."""
+    """A remote body to be read: the address, what a person calls it, the size if known, and headers (a Hub token).
+
+    `tag` is what a plain server called this version of it, "" where a commit names it or nobody knows.
+    """
 
     what: str
     url: str
     size_bytes: int | None
     headers: dict[str, str]
+    tag: str = ""
 
 
 def read_body(body: Body, part: Path, upto_bytes: int | None, settings: Settings) -> int | None:
@@ -129,6 +132,9 @@ def _read_once(body: Body, part: Path, upto_bytes: int | None, settings: Setting
             raise Failed(f"the server has no byte {here}; starting anew")
         check_status(body.what, answer)
         start, total = _span(answer)
+        if here and body.tag and _tag(answer) not in ("", body.tag):
+            os.truncate(part, 0)
+            raise Failed("the file is another one than at the beginning; starting anew")
         if start not in (0, here) or (body.size_bytes is not None and total not in (None, body.size_bytes)):
             os.truncate(part, 0)
             raise Failed(f"the server sent other bytes than asked for (from {start}, of {total}); starting anew")
@@ -164,7 +170,12 @@ def _span(answer: "Response") -> tuple[int, int | None]:
         told = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", ""))
         return (int(told[1]), int(told[2]) if told[2] != "*" else None) if told else (-1, None)
     length = answer.headers.get("Content-Length", "")
-    return 0, int(length) if length.isdigit() else None
+    return 0, int(length) if length.isdecimal() else None
+
+
+def _tag(answer: "Response") -> str:
+    """Return what the server calls this version of the file, "" where it does not."""
+    return answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
 
 
 def _lesser(one: int | None, other: int | None) -> int | None:

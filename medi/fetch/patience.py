@@ -119,7 +119,7 @@ def check_status(what: str, response: "Response") -> None:
 def _asked_wait_seconds(response: "Response") -> float | None:
     """Return how long the server asks to wait: Retry-After as seconds or a date, or the Hub's RateLimit; else None."""
     asked = response.headers.get("Retry-After", "").strip()
-    if asked.isdigit():
+    if asked.isdecimal():
         return float(asked)
     if asked:
         try:
