@@ -39,6 +39,11 @@ def options(raw: Path, workspace: Path, encoder: Path) -> list[str | Path]:
     return ["--raw", raw, "--encoder", encoder, "--runner", "none", *places]
 
 
+def undone(built: Path, workspace: Path, *stages: str) -> None:
+    """Copy a finished workspace without its release and without what some stages made."""
+    shutil.copytree(built, workspace, ignore=shutil.ignore_patterns("out", *stages), dirs_exist_ok=True)
+
+
 def medi_build(
     *args: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:

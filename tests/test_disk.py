@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from pipelines.cli.app import line_of
-from tests.builds import REPO, medi_build, options
+from tests.builds import REPO, medi_build, options, undone
 from tests.conftest import Once
 from tests.disks import SOMEBODY, Disk, small_disk
 from tests.unharmed import content_of, nothing_is_left, temporaries
@@ -26,11 +26,6 @@ def told(done: subprocess.CompletedProcess[str], code: int = 1) -> str:
     lines = [line for line in done.stderr.splitlines() if line.startswith("medi: ")]
     assert done.returncode == code and len(lines) == 1 and "Traceback" not in done.stderr, done.stderr
     return lines[0].removeprefix("medi: ")
-
-
-def undone(built: Path, workspace: Path, *stages: str) -> None:
-    """Copy a finished workspace without its release and without what some stages made."""
-    shutil.copytree(built, workspace, ignore=shutil.ignore_patterns("out", *stages), dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize(

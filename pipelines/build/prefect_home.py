@@ -5,12 +5,15 @@ changed, and nothing is written into the home folder. No result depends on a ser
 """
 
 import os
+import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medi.errors import MediError, UsageError
+from pipelines.build.failures import check_writable
 
 if TYPE_CHECKING:
     from prefect.futures import PrefectFuture
@@ -43,29 +46,43 @@ class NoServer(Exception):
 def settle(workspace: Path) -> None:
     """Set Prefect's variables that are not set yet; it reads them when it is imported, so afterwards this is too late:
     inside a worker's flow, or a program that uses Prefect itself, its settings are left as they are.
+
+    Raises:
+        MediError: a person's Prefect profiles are no TOML.
     """
     if "prefect" in sys.modules:
         return
     home = workspace / "prefect"
     wanted = _QUIET | {"PREFECT_HOME": str(home), "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true"}
-    # Unlike pathlib, this bears a person who has no home.
-    profiles = os.path.expanduser("~/.prefect/profiles.toml")
+    if os.path.expanduser("~") == "~":
+        # A person without a home (a container under some number): Prefect looks for one, whatever it is told.
+        wanted["HOME"] = str(home)
+    profiles = Path(os.environ.get("PREFECT_HOME") or os.path.expanduser("~/.prefect")) / "profiles.toml"
     if "PREFECT_HOME" not in os.environ:
         home.mkdir(parents=True, exist_ok=True)
-        if os.access(profiles, os.R_OK):
-            # Prefect looks for a person's profiles (`prefect config set`, `prefect cloud login`) in its home.
-            wanted["PREFECT_PROFILES_PATH"] = profiles
-    if "PREFECT_API_URL" not in os.environ and "PREFECT_PROFILES_PATH" not in wanted:
+    if os.access(profiles, os.R_OK):
+        # Prefect looks for a person's profiles (`prefect config set`, `prefect cloud login`) in its home.
+        wanted["PREFECT_PROFILES_PATH"] = str(profiles)
+        _check_profiles(profiles)
+    elif "PREFECT_API_URL" not in os.environ:
         wanted |= _IMPATIENT
     for name, value in wanted.items():
         os.environ.setdefault(name, value)
+
+
+def _check_profiles(profiles: Path) -> None:
+    """Raise MediError where Prefect could not read a person's profiles."""
+    try:
+        tomllib.loads(profiles.read_text())
+    except ValueError as error:
+        raise MediError(f"{profiles}: no profiles of Prefect ({error}); mend the file, or use --runner none") from None
 
 
 def ready_server() -> None:
     """Ask the Prefect server that a person has set whether it is there; where none is set, start the temporary one.
 
     Raises:
-        MediError: a person's server does not answer as one, or the disk has no room for the temporary one.
+        MediError: a person's server does not answer as one, or the temporary one finds no room to write.
         NoServer: the temporary one does not start.
     """
     import httpx
@@ -77,9 +94,11 @@ def ready_server() -> None:
         _check_room(PREFECT_HOME.value())
     try:
         with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0} if url else {}):
-            # Entering also asks for the version, which only a Prefect server can tell.
             with get_client(httpx_settings={"timeout": _PATIENCE_SECONDS}, sync_client=True) as client:
                 problem = client.api_healthcheck()
+                if problem is None:
+                    # Any web server may answer; only one of Prefect's tells its version.
+                    client.raise_for_api_version_mismatch_once()
     except (httpx.HTTPError, httpx.InvalidURL, RuntimeError, ValueError) as raised:
         problem = raised
     if problem is None:
@@ -87,8 +106,10 @@ def ready_server() -> None:
     why = reason(problem)
     if not url:
         raise NoServer(why)
+    # An address may carry a password.
+    place = re.sub(r"//[^/@]*@", "//", url)
     raise MediError(
-        f"the Prefect server at {url} does not answer ({why}): start it, or unset PREFECT_API_URL "
+        f"the Prefect server at {place} does not answer ({why}): start it, or unset PREFECT_API_URL "
         "(`prefect config unset PREFECT_API_URL` where a profile sets it), or use --runner none"
     )
 
@@ -102,7 +123,8 @@ def reason(problem: BaseException) -> str:
 
 
 def _check_room(home: Path) -> None:
-    """Raise MediError where the temporary server's home has no room for its database."""
+    """Raise MediError where the temporary server's home cannot be written, or has no room for its database."""
+    check_writable(home, "PREFECT_HOME")
     home.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(home).free
     if free_bytes < _ROOM_BYTES:
