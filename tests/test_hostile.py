@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from medi.encoder import describe, load
@@ -21,6 +23,7 @@ from medi.fetch.lock import read_lock
 from medi.fetch.places import Remote
 from medi.instruct import load_instructions
 from medi.release import open_release
+from medi.release.inspect import random_rows, summarise
 from medi.release.verify import verify
 from medi.report.card import cell, dataset_card
 from medi.shards import write_release
@@ -87,6 +90,29 @@ def test_a_manifest_of_any_form_may_lie_where_a_release_goes(tmp_path: Path, tex
     with pytest.raises(MediError, match="manifest.json (is damaged|has format)"):
         open_release(tmp_path / "out")
     assert (tmp_path / "out" / "mine").read_text() == "kept"
+
+
+def test_a_shard_whose_text_is_no_utf8_is_one_line(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "out")
+    (shard,) = (tmp_path / "out" / "data").iterdir()
+    table = pq.read_table(shard)
+    spoilt = pa.array([b"\xff"] * len(table), pa.binary()).view(pa.string())
+    place = table.column_names.index("query")
+    pq.write_table(table.set_column(place, table.schema.field(place), spoilt), shard, store_schema=False)
+    assert [line for line in verify(tmp_path / "out") if re.search("cannot be read .*UTF.?8", line)]
+    release = open_release(tmp_path / "out")
+    for read in (lambda: random_rows(release, 1, 0), lambda: list(release.tables())):
+        with pytest.raises(MediError, match="cannot be read .*UTF.?8.*; build the release again"):
+            read()
+
+
+def test_evidence_of_another_form_is_one_line(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "out")
+    manifest = manifest_of(tmp_path / "out")
+    manifest["tasks"][2]["evidence"] = {"ingest": {"evidence": {"rule": 1}}}
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(MediError, match="out is not as medi writes a release .KeyError.*`medi verify` says more"):
+        summarise(open_release(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("name", ["../task1_x", "/etc/passwd", "a/b", "task1\x1b[31m", "..", "a b"])

@@ -59,17 +59,17 @@ class Release:
             with open_parquet(self.root / entry["path"]) as file:
                 for index in range(file.num_row_groups):
                     if name is None or name in _names(file, index):
-                        yield file.read_row_group(index)
+                        yield read_group(file, index)
 
     def read(self, place: Place) -> pa.Table:
         """Return the rows of one row group. Raises MediError where its shard is absent or damaged."""
         with open_parquet(self.root / place.shard) as file:
-            return file.read_row_group(place.group)
+            return read_group(file, place.group)
 
 
 def _names(file: pq.ParquetFile, group: int) -> tuple[str, str]:
     """Return the source and the task of a row group, which its first row tells."""
-    first = file.read_row_group(group, columns=["source", "task"]).slice(0, 1).to_pylist()[0]
+    first = read_group(file, group, ["source", "task"]).slice(0, 1).to_pylist()[0]
     return first["source"], first["task"]
 
 
@@ -108,6 +108,13 @@ def as_written(release: Release) -> Iterator[None]:
     except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         what = f"{release.root} is not as medi writes a release ({type(error).__name__}: {error})"
         raise MediError(f"{what}; `medi verify` says more, or build it again") from error
+
+
+def read_group(file: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
+    """Return a row group, or some of its columns. Raises ArrowInvalid where a text is not UTF-8: Parquet may lie."""
+    table = file.read_row_group(group, columns=columns)
+    table.validate(full=True)
+    return table
 
 
 @contextmanager

@@ -121,16 +121,17 @@ def random_rows(release: Release, n: int, seed: int, name: str | None = None) ->
     Equal seeds give equal rows. Raises UsageError where the release has no such name.
     """
     check_name(release, name)
-    places = list(release.places(name))
-    ends = list(accumulate(place.rows for place in places))
-    total = ends[-1] if ends else 0
-    chosen = sorted(random.Random(seed).sample(range(total), min(n, total)))
-    found = []
-    for place, end in zip(places, ends, strict=True):
-        here = [index - (end - place.rows) for index in chosen if end - place.rows <= index < end]
-        if here:
-            found += release.read(place).take(here).to_pylist()
-    return found
+    with as_written(release):
+        places = list(release.places(name))
+        ends = list(accumulate(place.rows for place in places))
+        total = ends[-1] if ends else 0
+        chosen = sorted(random.Random(seed).sample(range(total), min(n, total)))
+        found = []
+        for place, end in zip(places, ends, strict=True):
+            here = [index - (end - place.rows) for index in chosen if end - place.rows <= index < end]
+            if here:
+                found += release.read(place).take(here).to_pylist()
+        return found
 
 
 def check_name(release: Release, name: str | None) -> None:

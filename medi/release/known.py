@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from medi.errors import MediError
-from medi.release import Release, open_parquet, reading
+from medi.release import Release, open_parquet, read_group, reading
 from medi.release.manifest import POSITIVES_FILE, SourceEntry
 from medi.schema import POSITIVES
 
@@ -84,7 +84,7 @@ def check_positives(release: Release) -> Iterator[str]:
         if file.metadata.num_rows != entry.get("rows"):
             yield f"{POSITIVES_FILE}: has {file.metadata.num_rows} rows, the manifest says {entry.get('rows')}"
         for index in range(file.num_row_groups):
-            rows = file.read_row_group(index)
+            rows = read_group(file, index)
             for name in ("query", "positive"):
                 wrong = rows.filter(pc.invert(pc.match_substring_regex(rows[name], "^[0-9a-f]{16}$")))
                 for value in wrong[name].slice(0, 1).to_pylist():

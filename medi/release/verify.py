@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from medi.errors import MediError
-from medi.release import Release, open_parquet, open_release
+from medi.release import Release, open_parquet, open_release, read_group
 from medi.release.content import ContentDigest
 from medi.release.known import SUPER_NI, Known, check_positives, known_positives, uncompressed
 from medi.release.manifest import GROUP_ROWS, MANIFEST, POSITIVES_FILE, RUN, FileEntry, Manifest, task_licence
@@ -128,7 +128,7 @@ class _Walk:
                 elif file.metadata.num_rows != entry.get("rows"):
                     yield f"{name}: has {file.metadata.num_rows} rows, the manifest says {entry.get('rows')}"
                 for index in range(file.num_row_groups):
-                    yield from self._group(f"{name}: row group {index}", name, file.read_row_group(index))
+                    yield from self._group(f"{name}: row group {index}", name, read_group(file, index))
         except MediError as error:
             self._whole = False
             yield str(error)
