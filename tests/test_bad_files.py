@@ -276,6 +276,12 @@ def test_parquet_that_json_cannot_say_is_bad_row_by_row(tmp_path: Path) -> None:
     assert [row["query"] for row in found] == ["a"] and first_bad(counts) == "not JSON (NaN is no number)"
 
 
+def test_a_column_whose_name_is_no_utf8_is_damage(tmp_path: Path) -> None:
+    content = content_of(LAYOUTS["Parquet"]).replace(b"\x18\x03neg", b"\x18\x03\xffeg")
+    rows, counts = read_rows(tmp_path / "x", LAYOUTS["Parquet"], content)
+    assert rows == [] and first_bad(counts).startswith("damaged Parquet after 0 rows (the name of a column is not UTF-8)")
+
+
 def test_a_parquet_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None:
     table = pa.table({"query": ["x" * 20_000_000], "pos": ["p"]})
     _, counts = read_rows(tmp_path / "x", LAYOUTS["Parquet"], parquet(tmp_path / "t", table.combine_chunks()))

@@ -196,6 +196,8 @@ def _parquet_batches(path: Path, name: str) -> Iterator[RawBatch]:
                 lines = _row_lines(batch)
                 yield RawBatch(name, False, range(index, index + len(lines)), [], lines)
                 index += len(lines)
+    except UnicodeDecodeError as error:
+        raise Damage(f"damaged Parquet after {index:,} rows (the name of a column is not UTF-8)") from error
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split("\n", 1)[0].split())
         raise Damage(f"damaged Parquet after {index:,} rows ({reason})") from error
