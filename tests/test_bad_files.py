@@ -279,7 +279,7 @@ def test_parquet_that_json_cannot_say_is_bad_row_by_row(tmp_path: Path) -> None:
 def test_a_column_whose_name_is_no_utf8_is_damage(tmp_path: Path) -> None:
     content = content_of(LAYOUTS["Parquet"]).replace(b"\x18\x03neg", b"\x18\x03\xffeg")
     rows, counts = read_rows(tmp_path / "x", LAYOUTS["Parquet"], content)
-    assert rows == [] and first_bad(counts).startswith("damaged Parquet after 0 rows (the name of a column is not UTF-8)")
+    assert rows == [] and "after 0 rows (the name of a column is not UTF-8)" in first_bad(counts)
 
 
 def test_a_parquet_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None:
