@@ -198,10 +198,11 @@ def test_profiles_that_prefect_cannot_read_are_one_line(
     built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     undone(built, tmp_path / "w", "instruct")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "profiles.toml").write_text('active = "x')
+    profiles = tmp_path / "home" / "profiles.toml"
+    profiles.parent.mkdir()
+    profiles.write_text('active = "x')
     call = [*options(cut, tmp_path / "w", tiny_encoder), "--runner", "threads"]
     done = medi_build(*call, environment={"PREFECT_HOME": str(tmp_path / "home")})
     (line,) = of_prefect(done.stderr)
-    assert done.returncode == 1 and line.startswith(f"medi: {tmp_path}/home/profiles.toml: no profiles of Prefect (")
+    assert done.returncode == 1 and line.startswith(f"medi: {profiles}: no profiles of Prefect (")
     assert line.endswith("; mend the file, or use --runner none")
