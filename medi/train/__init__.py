@@ -1,4 +1,4 @@
-"""Trains an embedding model on a release: InstructOR's objective, from shards to an ordinary sentence-transformers folder.
+"""Trains an embedding model on a release: from its shards to an ordinary sentence-transformers folder.
 
 Read in the order of the data: `data` maps the shards, `batches` plans the steps, `collate` makes tokens of them
 (`tokens`), `micro` embeds them in micro-batches, `ranks` brings the processes together, `loss` contrasts, `loop` steps.

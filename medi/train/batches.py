@@ -5,7 +5,8 @@ only decides how each step is shared. Nothing is lost that the plan does not sta
 """
 
 import hashlib
-from collections import Counter
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from medi.errors import MediError
+from medi.schema import canonical_json
 
 Sampling = Literal["size", "uniform", "temperature"]
 Remainder = Literal["keep", "drop"]
@@ -55,42 +57,114 @@ class Step(NamedTuple):
     rows: np.ndarray
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The steps of one epoch: step i is of task `task[i]` and has the rows `order[start[i]:stop[i]]`.
+class Plan(NamedTuple):
+    """The steps of one epoch; `dropped` says, by task and reason, the rows that one pass over the task leaves out."""
 
-    `dropped` says, by task and reason, which rows one pass over the task leaves out.
-    """
-
-    task: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
-    order: np.ndarray
+    steps: list[Step]
     dropped: dict[str, Counter[str]]
-
-    def __len__(self) -> int:
-        return len(self.task)
-
-    def __getitem__(self, step: int) -> Step:
-        return Step(int(self.task[step]), self.order[self.start[step] : self.stop[step]])
-
-    def __iter__(self) -> Iterator[Step]:
-        return (self[step] for step in range(len(self)))
-
-    def rows_seen(self, steps: int) -> np.ndarray:
-        """Return the distinct row numbers of the first so many steps, int64, sorted."""
-        raise NotImplementedError
 
 
 def plan(tasks: Sequence[TaskRows], params: PlanParams, epoch: int) -> Plan:
     """Return the steps of an epoch; each epoch has its own order within tasks and over steps.
 
+    An epoch of `uniform` or `temperature` has as many steps as one of `size`; a data set that is drawn more often than
+    it has steps is gone through again, in a new order.
+
     Raises:
         MediError: no step is left.
     """
-    raise NotImplementedError
+    cuts = [_cut(tasks, number, params, epoch, 0) for number in range(len(tasks))]
+    dropped = {task.name: cut.dropped for task, cut in zip(tasks, cuts, strict=True) if cut.dropped}
+    steps = [step for cut in cuts for step in cut.steps]
+    if not steps:
+        raise MediError(_nothing_left(tasks, params, sum(dropped.values(), Counter())))
+    if params.sampling == "size":
+        return Plan([steps[i] for i in _shuffled(len(steps), params.seed, epoch)], dropped)
+    return Plan(_draw(tasks, steps, params, epoch), dropped)
 
 
 def share(rows: np.ndarray, rank: int, world: int) -> np.ndarray:
     """Return the rank's slice of a step's rows; slices follow one another and differ by at most one row."""
     return np.array_split(rows, world)[rank]
+
+
+def rows_seen(steps: Sequence[Step]) -> np.ndarray:
+    """Return the distinct row numbers of some steps, int64, sorted."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(step.rows for step in steps)]))
+
+
+class _Cut(NamedTuple):
+    """One pass over a task: its steps, and by reason the rows that are in none."""
+
+    steps: list[Step]
+    dropped: Counter[str]
+
+
+def _cut(tasks: Sequence[TaskRows], number: int, params: PlanParams, epoch: int, turn: int) -> _Cut:
+    """Return one pass over a task; how its rows are shuffled does not depend on the other tasks."""
+    task = tasks[number]
+    order = _shuffled(len(task.negatives), params.seed, epoch, turn, task.name)
+    steps, dropped = [], Counter()
+    for start in range(0, len(order), params.batch_rows):
+        part = order[start : start + params.batch_rows]
+        if reason := _unfit(task.negatives[part], params):
+            dropped[reason] += len(part)
+        else:
+            steps.append(Step(number, task.first_row + part))
+    return _Cut(steps, dropped)
+
+
+def _unfit(negatives: np.ndarray, params: PlanParams) -> str:
+    """Return why rows with so many negatives each make no step, an empty string where they do."""
+    if params.remainder == "drop" and len(negatives) < params.batch_rows:
+        return "remainder"
+    if negatives.any():
+        return ""
+    if len(negatives) == 1:
+        return "one row without negatives"
+    return "no negatives in the step" if params.needs_negatives else ""
+
+
+def _draw(tasks: Sequence[TaskRows], steps: list[Step], params: PlanParams, epoch: int) -> list[Step]:
+    """Return as many steps as there are, each the next one of a data set drawn at random."""
+    rows: Counter[str] = Counter()
+    for step in steps:
+        rows[tasks[step.task].group] += len(step.rows)
+    power = 0.0 if params.sampling == "uniform" else 1 / params.temperature
+    weights = np.cumsum([count**power for count in rows.values()])
+    drawn = np.searchsorted(weights, _hashes(len(steps), params.seed, epoch, "draw") / 2**64 * weights[-1], "right")
+    members: dict[str, list[int]] = defaultdict(list)
+    for number, task in enumerate(tasks):
+        members[task.group].append(number)
+    streams = [_endless(tasks, members[group], params, epoch) for group in rows]
+    return [next(streams[i]) for i in drawn]
+
+
+def _endless(tasks: Sequence[TaskRows], members: list[int], params: PlanParams, epoch: int) -> Iterator[Step]:
+    """Yield the steps of a data set's tasks, pass after pass, each pass in its own order."""
+    for turn in itertools.count():
+        steps = [step for number in members for step in _cut(tasks, number, params, epoch, turn).steps]
+        yield from (steps[i] for i in _shuffled(len(steps), params.seed, epoch, turn, "group", tasks[members[0]].group))
+
+
+def _shuffled(count: int, *key: int | str) -> np.ndarray:
+    """Return the numbers below count in an order that depends on the key alone, whatever the version of numpy."""
+    return np.argsort(_hashes(count, *key), kind="stable")
+
+
+def _hashes(count: int, *key: int | str) -> np.ndarray:
+    """Return so many uint64 of a stream that begins where the key says (SplitMix64)."""
+    start = np.frombuffer(hashlib.sha256(canonical_json(list(key))).digest()[:8], dtype="<u8")
+    z = start + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _nothing_left(tasks: Sequence[TaskRows], params: PlanParams, dropped: Counter[str]) -> str:
+    """Return the line for a run without a step."""
+    reasons = ", ".join(f"{reason}: {rows}" for reason, rows in sorted(dropped.items())) or "there are none"
+    return (
+        f"no step of {params.batch_rows} rows is left of {sum(len(t.negatives) for t in tasks)} rows ({reasons}); "
+        "lower --batch-size, or give --remainder keep, or rows with negatives"
+    )

@@ -1,7 +1,7 @@
 """InstructOR's objective: InfoNCE over cosines in both directions, summed, with what is no negative masked.
 
-A query meets its own positive, all negatives of the step and (`all`) the other rows' positives; a positive meets its own
-query and the other rows' queries. One matrix product does what the released script does in a double loop.
+A query meets its own positive, all negatives of the step and (`all`) the other rows' positives; a positive meets its
+own query and the other rows' queries. One matrix product does what the released script does in a double loop.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ class StepTexts(NamedTuple):
 class Masks(NamedTuple):
     """What counts for nothing, bool: `positives` [B, B], row a query, column a positive; `negatives` [B, N].
 
-    The transpose of `positives` holds for the way back, from a positive to the queries. The diagonal is False.
+    A query and a positive count for nothing to each other, in both directions. The diagonal is False.
     """
 
     positives: "torch.Tensor"
@@ -44,12 +44,13 @@ class Masks(NamedTuple):
 
 def hash_texts(texts: Iterable[str]) -> np.ndarray:
     """Return int64 [n], equal where the texts are equal when folded."""
-    return np.array([xxhash.xxh3_64_intdigest(fold(text)) for text in texts], dtype=np.uint64).view(np.int64)
+    return np.array([xxhash.xxh3_64_intdigest(fold(text).encode()) for text in texts], dtype=np.uint64).view(np.int64)
 
 
 def hash_labels(labels: Iterable[str | None]) -> np.ndarray:
     """Return int64 [n], equal where the labels are; NO_LABEL for null."""
-    hashes = [NO_LABEL if label is None else xxhash.xxh3_64_intdigest(label) >> 1 for label in labels]
+    # One bit less than the hash has, so that no label is negative, as NO_LABEL is.
+    hashes = [NO_LABEL if label is None else xxhash.xxh3_64_intdigest(label.encode()) >> 1 for label in labels]
     return np.array(hashes, dtype=np.int64)
 
 
@@ -76,8 +77,8 @@ def masks(texts: StepTexts, mask_same_label: bool = False) -> Masks:
     return Masks(torch.from_numpy(of_positives), torch.from_numpy(of_negatives))
 
 
-def is_constant(masks: Masks, forward_candidates: ForwardCandidates) -> bool:
-    """Return whether no row of the step has anything to tell apart, so that its loss is 0 whatever the model does."""
+def is_constant(masks: Masks) -> bool:
+    """Return whether no row of the step has anything to be told from, so that its loss is 0 whatever the model does."""
     rows = len(masks.positives)
     others = rows * (rows - 1) - int(masks.positives.sum())
     return others == 0 and bool(masks.negatives.all())
@@ -98,4 +99,29 @@ def contrast(
     Raises:
         MediError: the loss would be constant: one row without negatives, or `negatives` where there are none.
     """
-    raise NotImplementedError
+    import torch
+
+    rows = len(queries)
+    if not len(negatives) and (rows == 1 or forward_candidates == "negatives"):
+        raise MediError(
+            f"a step of {rows} {'row' if rows == 1 else 'rows'} without negatives: its loss would be constant; "
+            "leave the rows out, or give them negatives" + (", or --forward-candidates all" if rows > 1 else "")
+        )
+    # Halves of a bf16 product over 0.01 would be whole units of a logit.
+    with torch.autocast(queries.device.type, enabled=False):
+        queries, positives, negatives = (_wide(vectors) for vectors in (queries, positives, negatives))
+        pairs = queries @ positives.T / temperature
+        others = queries @ negatives.T / temperature
+    own = pairs.diagonal()
+    if masks is not None:
+        pairs = pairs.masked_fill(masks.positives, -torch.inf)
+        others = others.masked_fill(masks.negatives, -torch.inf)
+    near = pairs if forward_candidates == "all" else own[:, None]
+    forward = torch.logsumexp(torch.cat([near, others], dim=1), dim=1) - own
+    back = torch.logsumexp(pairs, dim=0) - own
+    return forward.mean() + back.mean()
+
+
+def _wide(vectors: "torch.Tensor") -> "torch.Tensor":
+    """Return the vectors in float32, in float64 where they came so."""
+    return vectors if vectors.element_size() >= 4 else vectors.float()

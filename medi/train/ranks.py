@@ -25,9 +25,39 @@ def gather(local: "torch.Tensor", rows: Sequence[int], negatives: Sequence[int])
     `local` [2 * rows[rank] + negatives[rank], D] holds this rank's queries, positives and negatives; `rows` and
     `negatives` say how many each rank has (the plan tells every rank). With one process nothing is sent.
     """
-    raise NotImplementedError
+    import torch
+
+    heights = [2 * r + n for r, n in zip(rows, negatives, strict=True)]
+    parts = [local] if len(heights) == 1 else _all(local, heights)
+    split = [part.split([r, r, n]) for part, r, n in zip(parts, rows, negatives, strict=True)]
+    return Columns(*(torch.cat(column) for column in zip(*split, strict=True)))
 
 
 def sum_gradients(parameters: Iterable["torch.nn.Parameter"]) -> None:
     """Add up each parameter's gradient over all ranks, in place; a rank without a gradient gives zeros."""
-    raise NotImplementedError
+    import torch
+    from torch import distributed
+
+    if not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    for parameter in trained:
+        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    under_way = [distributed.all_reduce(parameter.grad, async_op=True) for parameter in trained]
+    for work in under_way:
+        work.wait()
+
+
+def _all(local: "torch.Tensor", heights: Sequence[int]) -> list["torch.Tensor"]:
+    """Return the vectors of every rank; those of this rank keep their graph, the others have none."""
+    import torch
+    from torch import distributed
+
+    # The ranks' shapes must agree, so short ones are filled up and cut again.
+    sent = local.new_zeros((max(heights), local.shape[1]))
+    sent[: len(local)] = local.detach()
+    received = [torch.empty_like(sent) for _ in heights]
+    distributed.all_gather(received, sent)
+    parts = [vectors[:height] for vectors, height in zip(received, heights, strict=True)]
+    parts[distributed.get_rank()] = local
+    return parts
