@@ -85,9 +85,7 @@ def _cached(encode: Encode, padded: list[Padded], loss_of: LossOf) -> "torch.Ten
     after = _random_state()
     vectors = torch.cat(parts).requires_grad_()
     loss = loss_of(vectors)
-    loss.backward()
-    assert vectors.grad is not None
-    gradients = vectors.grad.split([len(part) for part in parts])
+    gradients = torch.autograd.grad(loss, vectors)[0].split([len(part) for part in parts])
     for batch, state, gradient in zip(padded, states, gradients, strict=True):
         # The same dropout as in the first pass, or the gradient would be another vector's.
         _set_random_state(state)

@@ -40,12 +40,10 @@ def sum_gradients(parameters: Iterable["torch.nn.Parameter"]) -> None:
 
     if not distributed.is_initialized() or distributed.get_world_size() == 1:
         return
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
-    for parameter in trained:
-        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-    under_way = [distributed.all_reduce(parameter.grad, async_op=True) for parameter in trained]
-    for work in under_way:
-        work.wait()
+    for parameter in parameters:
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            distributed.all_reduce(parameter.grad)
 
 
 def _all(local: "torch.Tensor", heights: Sequence[int]) -> list["torch.Tensor"]:
