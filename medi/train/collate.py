@@ -1,0 +1,178 @@
+"""The rows of a step -> token ids and masks, made ready ahead of the step that needs them.
+
+The joint: instruction and text follow each other with nothing between, and are tokenised once, together. Pooled are the
+tokens that hold a character of the text, and the closing special token; without an instruction, all tokens. These are
+the tokens that sentence-transformers pools for `encode(text, prompt=instruction)`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from medi.errors import MediError
+from medi.train.batches import Step, share
+from medi.train.data import Data, Instructions
+from medi.train.loss import Masks, StepTexts, hash_labels, hash_texts, masks
+from medi.train.tokens import Tokens
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+LEAST_TEXT_TOKENS = 16
+S, T = TypeVar("S"), TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Collator:
+    """All that a step is made with: the rows, what stands before them, the tokenizer, and whose share is made.
+
+    `tasks` has the name and the instructions of each task by the plan's numbers; of a row's negatives the first
+    `negatives` are taken, None for all.
+    """
+
+    data: Data
+    tasks: Sequence[tuple[str, Instructions]]
+    tokenizer: "Tokenizer"
+    negatives: int | None = None
+    mask_same_label: bool = False
+    rank: int = 0
+    world: int = 1
+
+
+class Batch(NamedTuple):
+    """A step, ready to run. `tokens` are this rank's queries, positives and negatives, one after the other.
+
+    `rows` and `negatives` say how many each rank has; ids and masks are those of the whole step; `truncated` is how
+    many of this rank's texts were cut.
+    """
+
+    task: str
+    ids: list[str]
+    rows: list[int]
+    negatives: list[int]
+    tokens: Tokens
+    masks: Masks
+    truncated: int
+
+
+class Joined(NamedTuple):
+    """Tokens of texts behind their instruction, and which of the texts were cut, bool [n]."""
+
+    tokens: Tokens
+    truncated: np.ndarray
+
+
+def own_tokenizer(backend: "Tokenizer", max_length_tokens: int) -> "Tokenizer":
+    """Return a copy that cuts at the maximum length and never pads: a tokenizer holds the settings of its last user."""
+    from tokenizers import Tokenizer
+
+    copy = Tokenizer.from_str(backend.to_str())
+    copy.no_padding()
+    copy.enable_truncation(max_length_tokens)
+    return copy
+
+
+def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Joined:
+    """Return the tokens of each text behind the instruction."""
+    encodings = tokenizer.encode_batch([instruction + text for text in texts])
+    ends = [len(instruction) + len(text) for text in texts]
+    pooled = [_pooled_from(e, len(instruction), end) for e, end in zip(encodings, ends, strict=True)]
+    tokens = Tokens.of([encoding.ids for encoding in encodings], pooled)
+    longest = tokenizer.truncation["max_length"]
+    is_cut = [length == longest and bool(e.overflowing) for length, e in zip(tokens.lengths, encodings, strict=True)]
+    return Joined(tokens, np.array(is_cut, dtype=bool))
+
+
+def _pooled_from(encoding: "Encoding", joint: int, end: int) -> int:
+    """Return the place of the first token that holds a character of the text; a text without one has the last token."""
+    if joint == 0:
+        return 0
+    # A blank at the joint may belong to no token, or to the word behind it.
+    places = (encoding.char_to_token(place) for place in range(joint, end))
+    return next((token for token in places if token is not None), len(encoding.ids) - 1)
+
+
+def long_instructions(tokenizer: "Tokenizer", tasks: Iterable[tuple[str, Instructions]]) -> dict[str, int]:
+    """Return the tasks whose instruction leaves fewer than 16 tokens for text, and the tokens of the instruction."""
+    longest = tokenizer.truncation["max_length"]
+    found = {}
+    for name, instructions in tasks:
+        encodings = tokenizer.encode_batch(list(instructions))
+        tokens = max(len(e.ids) + sum(len(more.ids) for more in e.overflowing) for e in encodings)
+        if tokens + LEAST_TEXT_TOKENS > longest:
+            found[name] = tokens
+    return found
+
+
+def refuse_long(found: dict[str, int], max_length_tokens: int) -> None:
+    """Pass where there is nothing to refuse. Raises MediError that names all tasks with too long an instruction."""
+    if found:
+        names = ", ".join(f"{name} ({tokens})" for name, tokens in sorted(found.items()))
+        raise MediError(
+            f"the instructions of {len(found)} tasks leave fewer than {LEAST_TEXT_TOKENS} of {max_length_tokens} tokens "
+            f"for text: {names}; give --skip-long-instructions to leave the tasks out, or --level simple"
+        )
+
+
+def collate(collator: Collator, step: Step) -> Batch:
+    """Return a step ready to run: this rank's tokens, and the masks of all its rows."""
+    name, instructions = collator.tasks[step.task]
+    rows = collator.data.take(step.rows)
+    queries, positives = rows["query"].to_pylist(), rows["positive"].to_pylist()
+    negatives = [texts[: collator.negatives] for texts in rows["negatives"].to_pylist()]
+    labels = [texts[: collator.negatives] for texts in rows["negative_labels"].to_pylist()]
+    hashes = StepTexts(
+        hash_texts(queries), hash_texts(positives), hash_texts(_flat(negatives)), hash_labels(rows["label"].to_pylist()),
+        hash_labels(_flat([known or [None] * len(own) for known, own in zip(labels, negatives, strict=True)])),
+    )  # fmt: skip
+    shares = [share(np.arange(len(rows)), rank, collator.world) for rank in range(collator.world)]
+    mine = shares[collator.rank]
+    of_query = join(collator.tokenizer, instructions.query, [queries[row] for row in mine])
+    documents = [positives[row] for row in mine] + _flat([negatives[row] for row in mine])
+    of_document = join(collator.tokenizer, instructions.document, documents)
+    return Batch(
+        name,
+        rows["id"].to_pylist(),
+        [len(part) for part in shares],
+        [sum(len(negatives[row]) for row in part) for part in shares],
+        Tokens.concat([of_query.tokens, of_document.tokens]),
+        masks(hashes, collator.mask_same_label),
+        int(of_query.truncated.sum() + of_document.truncated.sum()),
+    )
+
+
+def _flat(lists: Sequence[Sequence[T]]) -> list[T]:
+    return [item for items in lists for item in items]
+
+
+def ahead(make: Callable[[S], T], steps: Iterable[S], depth: int) -> Iterator[tuple[T, float]]:
+    """Yield what `make` makes of each step, and the seconds waited for it; a thread makes up to `depth` ahead.
+
+    What `make` or `steps` raises is raised here, in its turn.
+    """
+    rest = iter(steps)
+
+    def work() -> tuple[T] | None:
+        # The steps are also found in the thread: an epoch's plan takes a moment.
+        for step in rest:
+            return (make(step),)
+        return None
+
+    pool = ThreadPoolExecutor(1, "medi-collate")
+    try:
+        waiting = deque(pool.submit(work) for _ in range(depth))
+        while True:
+            began = time.perf_counter()
+            made = waiting.popleft().result()
+            waited_seconds = time.perf_counter() - began
+            if made is None:
+                return
+            waiting.append(pool.submit(work))
+            yield made[0], waited_seconds
+    finally:
+        pool.shutdown(cancel_futures=True)

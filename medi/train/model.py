@@ -1,0 +1,92 @@
+"""A model folder -> a model that trains: padded token ids in, unit vectors out, the instruction left out of the pooling.
+
+Any sentence-transformers model of text will do whose pooling can leave tokens out; it is loaded by the rules of
+`medi.encoder`: no code of other people, no pickles with more than weights.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medi.encoder import unloadable, why_unloadable
+from medi.errors import MediError
+from medi.train.tokens import Padded
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+# Of these, sentence-transformers pools the same with its own prompt left out as we do with our mask.
+_POOLINGS = {"mean", "max", "mean_sqrt_len_tokens", "lasttoken"}
+
+
+def load_model(name: str, folder: Path, max_length_tokens: int | None, device: "torch.device | str") -> "SentenceTransformer":
+    """Return the model in float32 on a device, ready to train: prompts out of the pooling, texts cut at the length.
+
+    Raises:
+        MediError: it cannot be loaded, has no fast tokenizer, is none of text, or pools in a way that cannot leave the
+            instruction out.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        model = SentenceTransformer(
+            str(folder), device=str(device), local_files_only=True, trust_remote_code=False,
+            model_kwargs={"dtype": torch.float32},
+        )  # fmt: skip
+    except unloadable() as error:
+        raise MediError(f"--model {name}: cannot be loaded from {folder}: {why_unloadable(error)}") from None
+    _check(name, model)
+    longest = model.max_seq_length or model.tokenizer.model_max_length
+    if max_length_tokens is not None and max_length_tokens > longest:
+        raise MediError(f"--max-length {max_length_tokens}: {name} takes {longest} tokens at most; give fewer")
+    model.max_seq_length = max_length_tokens or longest
+    # The text may be cut, the instruction may not; and padding on the left would move the positions of a text.
+    model.tokenizer.truncation_side = model.tokenizer.padding_side = "right"
+    model.set_pooling_include_prompt(False)
+    model.prompts, model.default_prompt_name = {}, None
+    return model.train()
+
+
+def _check(name: str, model: "SentenceTransformer") -> None:
+    """Raise MediError for a model that cannot be trained here."""
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    if not isinstance(model[0], Transformer) or model[0].modalities != ["text"]:
+        raise MediError(f"--model {name}: is no transformer of text alone; choose one, such as gtr-t5-base")
+    if not getattr(model.tokenizer, "is_fast", False):
+        raise MediError(f"--model {name}: has no fast tokenizer (tokenizer.json); convert it or choose another")
+    modes = [module.pooling_mode for module in model if isinstance(module, Pooling)]
+    if len(modes) != 1 or modes[0] not in _POOLINGS:
+        raise MediError(
+            f"--model {name}: pools by {', '.join(map(str, modes)) or 'nothing'}, so an instruction cannot be left out; "
+            "choose a model with mean pooling"
+        )
+
+
+def tokenizer_of(model: "SentenceTransformer") -> "Tokenizer":
+    """Return the fast tokenizer behind the model's; it is the model's own, to be copied."""
+    return model.tokenizer.backend_tokenizer
+
+
+def encode(model: "SentenceTransformer", padded: Padded) -> "torch.Tensor":
+    """Return unit vectors, float32 [n, D], on the model's device; pooled are the tokens of the pooled mask."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from torch.nn.functional import normalize
+
+    device = model.device
+    features = {"input_ids": padded.input_ids.to(device), "attention_mask": padded.attention_mask.to(device)}
+    for module in model:
+        if isinstance(module, Pooling):
+            features["attention_mask"] = padded.pooled_mask.to(device)
+        features = module(features)
+    return normalize(features["sentence_embedding"].float(), dim=-1)
+
+
+def parameters(model: "SentenceTransformer") -> Sequence["torch.nn.Parameter"]:
+    """Return what is trained."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
