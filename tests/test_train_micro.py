@@ -1,0 +1,95 @@
+"""Micro-batches change the padding and nothing else: loss and gradients are those of one batch of everything."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from medi.train.loss import contrast
+from medi.train.micro import MicroParams, embed_step, micro_batches
+from medi.train.tokens import Padded, Tokens
+
+if TYPE_CHECKING:
+    import torch
+
+ROWS, NEGATIVES = 6, 9
+
+
+def test_micro_batches_hold_every_row_once_and_keep_to_the_budget() -> None:
+    lengths = np.random.default_rng(0).integers(1, 60, 200)
+    batches = micro_batches(lengths, token_budget=256, multiple=8)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(200))
+    widths = [-(-lengths[rows].max() // 8) * 8 for rows in batches]
+    assert all(len(rows) * width <= 256 for rows, width in zip(batches, widths, strict=True))
+    padded = sum(len(rows) * width for rows, width in zip(batches, widths, strict=True))
+    assert padded < 1.2 * lengths.sum()
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_a_text_longer_than_the_budget_stands_alone() -> None:
+    assert [rows.tolist() for rows in micro_batches(np.array([5, 300, 4]), token_budget=16)] == [[1], [0, 2]]
+    assert micro_batches(np.array([], dtype=int), 16) == []
+
+
+@pytest.mark.parametrize("budget", [40, 100_000])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_cached_step_is_the_plain_step(budget: int, dropout: float) -> None:
+    """Also with dropout: the second pass must drop what the first one dropped."""
+    plain, cached = (_step(MicroParams(0, token_budget=budget, cached=way), dropout) for way in (False, True))
+    _same(plain, cached)
+
+
+def test_the_order_of_micro_batches_changes_neither_loss_nor_gradients() -> None:
+    _same(_step(MicroParams(0, token_budget=40)), _step(MicroParams(0, side="left", token_budget=100_000, multiple=64)))
+
+
+def test_a_step_without_texts_gives_no_gradient_and_does_not_fail() -> None:
+    import torch
+
+    encode, parameters = _encoder(0.0)
+    elsewhere = torch.nn.functional.normalize(torch.randn(3, 8, dtype=torch.float64))
+
+    def loss_of(own: "torch.Tensor") -> "torch.Tensor":
+        assert own.shape == (0, 8)
+        return contrast(torch.cat([own, elsewhere]), elsewhere, own, temperature=1.0)
+
+    for cached in (False, True):
+        assert embed_step(encode, Tokens.of([], []), loss_of, MicroParams(0, cached=cached)) > 0.5
+        assert all(parameter.grad is None or not parameter.grad.any() for parameter in parameters)
+
+
+def _step(params: MicroParams, dropout: float = 0.0) -> list["torch.Tensor"]:
+    """Return the loss of a fixed step, the gradients of its encoder, and the next number of torch's generator."""
+    import torch
+
+    random = np.random.default_rng(1)
+    texts = [random.integers(1, 50, random.integers(2, 30)).tolist() for _ in range(2 * ROWS + NEGATIVES)]
+    encode, parameters = _encoder(dropout)
+
+    def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
+        return contrast(*vectors.split([ROWS, ROWS, NEGATIVES]), temperature=0.1)
+
+    loss = embed_step(encode, Tokens.of(texts, [1] * len(texts)), loss_of, params)
+    return [loss, *(parameter.grad for parameter in parameters if parameter.grad is not None), torch.rand(1)]
+
+
+def _encoder(dropout: float) -> tuple:
+    """Return a small attention model in float64 as `encode` takes it, and its parameters."""
+    import torch
+
+    torch.manual_seed(0)
+    table = torch.nn.Embedding(50, 8, dtype=torch.float64)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout, batch_first=True, dtype=torch.float64)
+
+    def encode(batch: Padded) -> "torch.Tensor":
+        states = layer(table(batch.input_ids), src_key_padding_mask=batch.attention_mask == 0)
+        pooled = (states * batch.pooled_mask[:, :, None]).sum(1) / batch.pooled_mask.sum(1, keepdim=True)
+        return torch.nn.functional.normalize(pooled)
+
+    return encode, [*table.parameters(), *layer.parameters()]
+
+
+def _same(one: list["torch.Tensor"], other: list["torch.Tensor"]) -> None:
+    assert len(one) == len(other) > 10
+    for mine, theirs in zip(one, other, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-9, atol=1e-12)
