@@ -15,7 +15,7 @@ from medi.train.data import Instructions, Task
 Level = Literal["none", "tag", "simple", "detailed"]
 Side = Literal["all", "symmetric", "asymmetric"]
 
-_SUPER_NI = "super_ni"
+SUPER_NI = "super_ni"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def chosen(tasks: Iterable[Task], ablation: Ablation) -> list[Task]:
 
 def _is_kept(task: Task, ablation: Ablation) -> bool:
     is_wanted = ablation.tasks == "all" or task.entry["symmetric"] == (ablation.tasks == "symmetric")
-    return is_wanted and (ablation.super_ni or task.entry["source"] != _SUPER_NI)
+    return is_wanted and (ablation.super_ni or task.entry["source"] != SUPER_NI)
 
 
 def instructions(task: Task, level: Level) -> Instructions:
@@ -57,7 +57,7 @@ def instructions(task: Task, level: Level) -> Instructions:
         raise UsageError(f"--level {level}: the manifest has no slots for task {task.name}; give --level detailed")
     # The mark that ends every instruction of the release.
     style = Style(sentence="", ending=task.instructions.query[-1:] or ":", level=level)
-    tag = task.name if source == _SUPER_NI else source
+    tag = task.name if source == SUPER_NI else source
     return Instructions(*(render(_slots(slots[side]), style, tag) for side in Instructions._fields))
 
 

@@ -13,12 +13,13 @@ def model_card(recipe: Mapping[str, object], step: int, facts: Mapping[str, obje
     """Return the text of README.md. `facts` are further lines of its table, such as the last loss."""
     rows = {**recipe, "steps done": step, **facts}
     table = "\n".join(f"| {name.replace('_', ' ')} | {_code(value)} |" for name, value in rows.items())
-    return _CARD.format(base=json.dumps(shown(_base(recipe))), table=table)
+    return _CARD.format(base=_base(recipe.get("model")), table=table)
 
 
-def _base(recipe: Mapping[str, object]) -> str:
-    model = recipe.get("model")
-    return str(model.get("name", "")) if isinstance(model, Mapping) else ""
+def _base(model: object) -> str:
+    """Return the line that names the base model, where it has a name on the Hub."""
+    name = str(model.get("name", "")) if isinstance(model, Mapping) else ""
+    return f"base_model: {json.dumps(shown(name))}\n" if "/" in name else ""
 
 
 def _code(value: object) -> str:
@@ -31,8 +32,7 @@ _CARD = """---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
 tags: [sentence-transformers, sentence-similarity, feature-extraction, medi, instructor]
-base_model: {base}
----
+{base}---
 # A text-embedding model that follows instructions
 
 Trained with `medi train` on a release of MEDI: InfoNCE over cosines in both directions, one task a batch.

@@ -86,11 +86,11 @@ class Recipe:
 class Resources:
     """What decides speed, memory and how much is kept, and no weight beyond rounding.
 
-    `token_budget`: padded tokens a micro-batch. `cached`: gradient cache, for steps larger than memory. `save_every` in
+    `token_budget`: padded tokens a micro-batch, None for what suits the device. `cached`: gradient cache, for steps larger than memory. `save_every` in
     steps, of which the last `keep` stay. `prefetch`: steps made ready ahead. `trackers`: who is told of the losses.
     """
 
-    token_budget: int = 4096
+    token_budget: int | None = None
     cached: bool = False
     compile: bool = False
     cpu: bool = False
@@ -102,7 +102,7 @@ class Resources:
     def check(self) -> "Resources":
         """Return self. Raises UsageError for a number below 1."""
         for option in ("token_budget", "save_every", "keep", "prefetch"):
-            if getattr(self, option) < 1:
+            if getattr(self, option) is not None and getattr(self, option) < 1:
                 raise UsageError(f"--{_dashed(option)} {getattr(self, option)}: give at least 1")
         return self
 

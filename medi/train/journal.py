@@ -1,0 +1,52 @@
+"""Steps that are done -> OUT.run/steps.jsonl, a line each: the loss curve, and what of the texts was cut.
+
+A run that goes on first takes back the lines behind the step it goes on from, so that the file reads like one run's.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from statistics import fmean
+
+from medi.train.loop import StepDone
+
+_FILE = "steps.jsonl"
+
+
+class Journal:
+    """The lines of one run; nothing is written before `begin`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / _FILE
+
+    def begin(self, first_step: int) -> None:
+        """Keep the lines of the steps up to this one, and no others."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in self._lines() if json.loads(line)["step"] <= first_step]
+        self.path.write_text("".join(kept), encoding="utf-8")
+
+    def add(self, done: StepDone) -> None:
+        """Write a step's line."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(done._asdict()) + "\n")
+
+    def losses(self) -> tuple[float, float]:
+        """Return the mean loss of the first and of the last tenth of the steps; not a number where there is none."""
+        losses = [json.loads(line)["loss"] for line in self._lines()]
+        tenth = max(1, len(losses) // 10)
+        return (fmean(losses[:tenth]), fmean(losses[-tenth:])) if losses else (float("nan"), float("nan"))
+
+    def truncated(self) -> Counter[str]:
+        """Return how many texts of each task were cut."""
+        cut: Counter[str] = Counter()
+        for line in self._lines():
+            done = json.loads(line)
+            cut[done["task"]] += done["truncated"]
+        return +cut
+
+    def _lines(self) -> list[str]:
+        """Return the whole lines; the last one may be cut where a run was killed."""
+        if not self.path.is_file():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [line for line in lines if line.endswith("\n")]

@@ -1,0 +1,239 @@
+"""A release and a model -> a trained model in OUT: everything is checked and printed first, then the loop runs.
+
+A run that was stopped goes on behind its last kept step, to the same weights; so the same command may simply be repeated.
+"""
+
+import importlib.util
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from medi import fetch
+from medi.errors import MediError, UsageError
+from medi.store import Store
+from medi.train.ablations import SUPER_NI, chosen, instructions
+from medi.train.batches import TaskRows, plan
+from medi.train.checkpoint import Keeper
+from medi.train.collate import Collator, long_instructions, own_tokenizer, refuse_long
+from medi.train.data import Data, Instructions, Task, open_data
+from medi.train.journal import Journal
+from medi.train.loop import StepDone, Trainer, new_optimizer, share_seen, train
+from medi.train.model import load_model, tokenizer_of
+from medi.train.recipe import Recipe, Resources
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from sentence_transformers import SentenceTransformer
+
+# Names that people say without their owner.
+_OWNER = "sentence-transformers"
+_FAMILIES = ("gtr-t5-", "sentence-t5-")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a person asks for. `epochs`, where it is given, decides the recipe's steps; `resume` begins no new run."""
+
+    release: Path
+    model: str
+    out: Path
+    workspace: Path
+    recipe: Recipe = field(default_factory=Recipe)
+    resources: Resources = field(default_factory=Resources)
+    epochs: float | None = None
+    revision: str | None = None
+    resume: bool = False
+    offline: bool = False
+
+
+class Watcher(Protocol):
+    """Who hears of a run."""
+
+    def say(self, message: str) -> None:
+        """Take a line for a person."""
+
+    def begin(self, first_step: int, steps: int, share_seen: float) -> None:
+        """Take where the run begins, how many steps it has in all, and which share of the rows it sees."""
+
+    def step(self, done: StepDone) -> None:
+        """Take a step that is done."""
+
+
+class Trained(NamedTuple):
+    """Where the model is, the steps behind it, and the mean loss of the first and of the last tenth of them."""
+
+    out: Path
+    steps: int
+    first_loss: float
+    last_loss: float
+
+
+class _Ready(NamedTuple):
+    """What is known before the first step."""
+
+    recipe: Recipe
+    tasks: list[TaskRows]
+    collator: Collator
+    model: "SentenceTransformer"
+    dropped: Mapping[str, Counter[str]]
+
+
+def run(job: Job, watcher: Watcher) -> Trained:
+    """Train as the job says and return where the model is; where OUT is that model already, nothing is done.
+
+    Raises:
+        UsageError: an option cannot be, or OUT is another run's.
+        MediError: the release does not verify, the model cannot be trained, or a loss is not finite.
+    """
+    if importlib.util.find_spec("accelerate") is None:
+        raise UsageError("training needs accelerate: pip install 'medi[train]'")
+    job.recipe.check()
+    job.resources.check()
+    accelerator = _accelerator(job)
+    ready = _prepare(job, accelerator, watcher)
+    keeper = Keeper(job.out, ready.recipe.to_json(), job.resources.keep)
+    with accelerator.main_process_first():
+        keeper.check()
+    journal = Journal(keeper.run)
+    if keeper.is_done():
+        watcher.say(f"{job.out} is the model of this recipe already")
+        return Trained(job.out, ready.recipe.max_steps, *journal.losses())
+    first_step = (keeper.steps() or [0])[-1]
+    if job.resume and not first_step:
+        raise UsageError(f"--resume: {keeper.run} holds no step to go on from; leave the option out to begin")
+    _announce(ready, first_step, watcher)
+    model = ready.model
+    if first_step:
+        model = load_model(job.model, keeper.folder(first_step), ready.recipe.max_length, accelerator.device)
+    trainer = Trainer(
+        model, new_optimizer(model, ready.recipe), accelerator, ready.tasks, ready.collator, ready.recipe, job.resources
+    )
+    if first_step:
+        keeper.load_optimizer(first_step, trainer.optimizer)
+    return _loop(trainer, keeper, journal, first_step, watcher)
+
+
+def _accelerator(job: Job) -> "Accelerator":
+    """Return accelerate's view of devices and processes. Without a GPU, several processes meet over gloo."""
+    import torch
+    from accelerate import Accelerator
+
+    wanted = [name for name in job.resources.trackers if importlib.util.find_spec(name) is not None]
+    cpu = job.resources.cpu or ("LOCAL_RANK" in os.environ and not torch.cuda.is_available())
+    return Accelerator(cpu=cpu, log_with=wanted or None, project_dir=Keeper(job.out, {}).run)
+
+
+def _prepare(job: Job, accelerator: "Accelerator", watcher: Watcher) -> _Ready:
+    """Return the recipe in full, the planned tasks and the model; what is left out has been said."""
+    how = fetch.Settings(job.workspace, offline=job.offline, say=watcher.say)
+    with accelerator.main_process_first():
+        data = open_data(job.release, Store(job.workspace / "store"), watcher.say)
+        files = fetch.find_encoder(_full_name(job.model), job.revision, how)
+        folder = fetch.fetch_encoder(files, how)
+    model = load_model(job.model, folder, job.recipe.max_length, accelerator.device)
+    if job.resources.compile:
+        model[0].model.compile(dynamic=True)
+    longest = int(model.max_seq_length or 0)
+    collator = Collator(
+        data, _named(data, job.recipe), own_tokenizer(tokenizer_of(model), longest), job.recipe.negatives,
+        job.recipe.mask_same_label, accelerator.process_index, accelerator.num_processes,
+    )  # fmt: skip
+    collator, left_out = _without_long(collator, job.recipe, watcher)
+    recipe = replace(
+        job.recipe, max_length=longest, left_out=left_out, model={"name": files.name, "revision": files.revision},
+        release={"content_digest": data.content_digest, "manifest_sha256": data.manifest_digest},
+    )  # fmt: skip
+    kept = {name for name, _ in collator.tasks}
+    rows = [_task_rows(task, recipe) for task in data.tasks if task.name in kept]
+    first_epoch = plan(rows, recipe.plan, 0)
+    if job.epochs is not None:
+        recipe = replace(recipe, max_steps=max(1, math.ceil(len(first_epoch.steps) * job.epochs)))
+    return _Ready(recipe, rows, collator, model, first_epoch.dropped)
+
+
+def _named(data: Data, recipe: Recipe) -> list[tuple[str, Instructions]]:
+    """Return the names and instructions of the tasks that the ablation leaves."""
+    return [(task.name, instructions(task, recipe.ablation.level)) for task in chosen(data.tasks, recipe.ablation)]
+
+
+def _without_long(collator: Collator, recipe: Recipe, watcher: Watcher) -> tuple[Collator, tuple[str, ...]]:
+    """Return the collator without the tasks whose instruction leaves no room for text, and their names.
+
+    Raises MediError where there are such tasks and they are not to be skipped.
+    """
+    too_long = long_instructions(collator.tokenizer, collator.tasks)
+    if not recipe.skip_long_instructions:
+        refuse_long(too_long, collator.tokenizer.truncation["max_length"])
+    if too_long:
+        names = ", ".join(f"{name} ({tokens} tokens)" for name, tokens in sorted(too_long.items()))
+        watcher.say(f"left out {len(too_long)} tasks whose instructions leave no room for text: {names}")
+    kept = [(name, told) for name, told in collator.tasks if name not in too_long]
+    return replace(collator, tasks=kept), tuple(sorted(too_long))
+
+
+def _task_rows(task: Task, recipe: Recipe) -> TaskRows:
+    """Return a task as the plan sees it: a Super-NI task is a data set on its own, a cluster part of its source's."""
+    source = task.entry["source"]
+    negatives = task.negatives if recipe.negatives is None else np.minimum(task.negatives, recipe.negatives)
+    return TaskRows(task.name, task.name if source == SUPER_NI else source, task.first_row, negatives)
+
+
+def _announce(ready: _Ready, first_step: int, watcher: Watcher) -> None:
+    """Say the recipe, what the plan leaves out of an epoch, and where the run begins."""
+    for name, value in ready.recipe.to_json().items():
+        watcher.say(f"  {name.replace('_', ' ')}: {value if isinstance(value, str) else json.dumps(value)}")
+    reasons: dict[str, list[str]] = {}
+    for task, dropped in sorted(ready.dropped.items()):
+        for reason, rows in dropped.items():
+            reasons.setdefault(reason, []).append(f"{task} {rows}")
+    for reason, parts in reasons.items():
+        watcher.say(f"rows an epoch leaves out ({reason}): {', '.join(parts)}")
+    if first_step:
+        watcher.say(f"going on behind step {first_step:,}")
+    watcher.begin(first_step, ready.recipe.max_steps, share_seen(ready.tasks, ready.recipe))
+
+
+def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, watcher: Watcher) -> Trained:
+    """Run the steps and keep what they come to; return where the model is.
+
+    Raises MediError where a loss is not finite: the message names the last good step.
+    """
+    accelerator, steps = trainer.accelerator, trainer.recipe.max_steps
+    accelerator.init_trackers("medi-train", init_kwargs={"wandb": {"dir": str(keeper.run)}})
+    is_main = accelerator.is_main_process
+    if is_main:
+        journal.begin(first_step)
+    try:
+        for done in train(trainer, first_step):
+            if is_main:
+                journal.add(done)
+                accelerator.log({name: getattr(done, name) for name in _LOGGED}, step=done.step)
+                if done.step % trainer.resources.save_every == 0 and done.step < steps:
+                    keeper.save_step(done.step, trainer.model, trainer.optimizer)
+            watcher.step(done)
+    except MediError as error:
+        kept = keeper.steps()
+        last = f"the last good step is {keeper.folder(kept[-1])}" if kept else "no step was kept yet"
+        raise MediError(f"{error}; {last}") from error
+    finally:
+        accelerator.end_training()
+    first_loss, last_loss = journal.losses()
+    if is_main:
+        facts = {"first loss": first_loss, "last loss": last_loss, "truncated texts": dict(journal.truncated())}
+        keeper.publish(trainer.model, facts)
+    accelerator.wait_for_everyone()
+    return Trained(keeper.out, steps, first_loss, last_loss)
+
+
+_LOGGED = ("loss", "learning_rate", "gradient_norm", "tokens", "padded_tokens", "waited_seconds", "seconds")
+
+
+def _full_name(name: str) -> str:
+    return f"{_OWNER}/{name}" if name.startswith(_FAMILIES) and not Path(name).is_dir() else name
