@@ -10,6 +10,7 @@ import pyarrow as pa
 import xxhash
 
 from medi.encoder import Encoder, Tokenize
+from medi.errors import MediError
 from medi.schema import TOKENS, Counts, text_id
 
 _TOKENIZE_ROWS = 2_048
@@ -35,9 +36,12 @@ def tokens(texts: Sequence[str], tokenize: Tokenize, max_length_tokens: int) -> 
 
 
 def chunks(texts: Sequence[str], lengths_tokens: np.ndarray, chunk_rows: int) -> Iterator[list[str]]:
-    """Yield the texts in chunks of at most `chunk_rows`, alike in length, so that few tokens are padding."""
+    """Yield the texts in chunks of at most `chunk_rows`, alike in length, so that few tokens are padding.
+
+    Short and long chunks come mixed, so that the time so far tells the time to come.
+    """
     order = np.argsort(lengths_tokens, kind="stable")
-    for start in range(0, len(order), chunk_rows):
+    for start in np.random.default_rng(0).permutation(range(0, len(order), chunk_rows)).tolist():
         yield [texts[int(i)] for i in order[start : start + chunk_rows]]
 
 
@@ -45,7 +49,15 @@ def embed(texts: Sequence[str], tokenize: Tokenize, encoder: Encoder, dtype: str
     """Return the unit vectors of one chunk of texts, [n, D], float16 where the encoder computes in bfloat16.
 
     Raises:
-        MediError: a vector is zero or not finite.
+        MediError: a vector is zero or not finite; the line names the first such text.
     """
     vectors = encoder.encode(tokenize(texts))
+    bad = np.flatnonzero(np.isnan(vectors).any(axis=1))
+    if len(bad):
+        text = texts[bad[0]]
+        other = "use --dtype float32" if dtype != "float32" else "name another --encoder"
+        raise MediError(
+            f"the encoder gave vectors that are zero or not finite for {len(bad):,} of {len(texts):,} texts, the first "
+            f"is {text_id(text)} ({text[:60]!r}); {other}"
+        )
     return vectors.astype(np.float16) if dtype == "bfloat16" else vectors

@@ -35,7 +35,7 @@ class Encoder(Protocol):
     """The one seam that varies by model."""
 
     def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return unit vectors, float32 [n, D], one for each list of token ids, in their order."""
+        """Return unit vectors, float32 [n, D], one for each list of token ids, in their order; NaN where none is."""
         ...
 
 
@@ -149,7 +149,7 @@ class _FixedShapes:
         self._pad = model.tokenizer.pad_token_id or 0
 
     def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return unit vectors, float32 [n, D]. Raises MediError for a vector that is not finite or is zero."""
+        """Return unit vectors, float32 [n, D]; a row of NaN where the model's vector is not finite or zero."""
         lengths = np.array([len(ids) for ids in token_ids])
         buckets = np.searchsorted([length for length, _ in self._shapes], lengths)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -183,11 +183,9 @@ class _FixedShapes:
 
 
 def unit_length(vectors: np.ndarray) -> np.ndarray:
-    """Return float32 vectors [n, D] at length 1. Raises MediError, naming the row, for zero or not finite ones."""
+    """Return float32 vectors [n, D] at length 1; a row that is zero or not finite becomes NaN as a whole."""
     norms = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1))
-    bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
-    if len(bad):
-        raise MediError(f"the encoder gave {len(bad)} vectors that are zero or not finite (first: row {bad[0]})")
+    norms[~np.isfinite(norms) | (norms == 0)] = np.nan
     return (vectors / norms[:, None]).astype(np.float32)
 
 

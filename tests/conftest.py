@@ -1,9 +1,10 @@
 """What tests share: the real files where they are, tiny encoders and the full sample, each made once a run."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,15 @@ from tests.builds import cut_of_sample, medi_build, options
 from tests.tiny_encoders import make_cross_encoder, make_tiny_bert, make_tiny_t5
 
 Once = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(autouse=True)
+def manners_of_this_process() -> Iterator[None]:
+    """What `main` sets for its process (how it takes SIGTERM and shows a fault) ends with the test that called it."""
+    taken, shown = signal.getsignal(signal.SIGTERM), sys.excepthook
+    yield
+    signal.signal(signal.SIGTERM, taken)
+    sys.excepthook = shown
 
 
 @pytest.fixture(scope="session")

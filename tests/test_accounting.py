@@ -196,7 +196,7 @@ def test_accounts_of_units_add_up_and_the_shortest_comes_first() -> None:
 
 def test_the_clusters_of_a_source_are_one_unit_and_what_gave_nothing_is_none() -> None:
     facts = {"mine": {"candidates": {"listed": 5, "chosen": 2, "dropped": {"not_needed": 3}}}}
-    cluster = {**facts, "cluster_of": {"task": "msmarco"}}
+    cluster = {"cluster_of": {"task": "msmarco", **facts}}
     entries = [
         task_entry("msmarco", "msmarco/00", "pair", 1) | {"evidence": cluster},
         task_entry("msmarco", "msmarco/01", "pair", 1) | {"evidence": cluster},
@@ -285,14 +285,15 @@ def test_a_build_ends_with_its_largest_shortages() -> None:
     names = ["task1_a", "task2_\x1b[31m[red]b", "task3_c", "task4_d", "task5_e"]
     units = [finished(n, short({"above_max_score": 9000}, m), rules) for n, m in zip(names, range(1, 6), strict=True)]
     lines = result([*units, finished("task6_f", facts_of(PAPER), rules)])
-    start = lines.index("10 queries short (15 negatives missing), in 5 of 6 tasks:")
-    assert lines[start + 1 : start + 8] == [
+    start = lines.index("before the quotas, 10 queries short (15 negatives missing), in 5 of 6 tasks:")
+    assert lines[start + 1 : start + 9] == [
         "  task5_e: 2 queries short (5 negatives missing); above_max_score struck out",
         "  9,000 candidates: raise --max-score 0.5, or try --fill other_rows",
         "  task4_d: 2 queries short (4 negatives missing); above_max_score struck out",
         "  9,000 candidates: raise --max-score 0.5, or try --fill other_rows",
         "  task3_c: 2 queries short (3 negatives missing); above_max_score struck out",
         "  9,000 candidates: raise --max-score 0.5, or try --fill other_rows",
+        "  2 more; `medi inspect DIR --task NAME` tells why",
         f"content digest {'d' * 64}",
     ]
     hostile = result(units[1:2])

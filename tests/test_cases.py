@@ -6,6 +6,7 @@
 import gzip
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from medi import mine
-from medi.encoder import EncoderSpec, describe
+from medi.embed import embed
+from medi.encoder import EncoderSpec, describe, unit_length
 from medi.errors import MediError, UsageError
 from medi.ingest import IngestParams, ingest
 from medi.ingest.parse import parse
@@ -160,6 +162,16 @@ def test_c16_k_larger_than_the_corpus() -> None:
     assert {row["query"]: row["negatives"] for row in pairs.to_pylist()}["q0"] in (["d1", "d2"], ["d2", "d1"])
 
 
+class Sinking:
+    """An encoder that overflows from the second text on."""
+
+    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return a unit vector, and none for the others."""
+        vectors = np.full((len(token_ids), 4), np.inf, dtype=np.float32)
+        vectors[0] = 2
+        return unit_length(vectors)
+
+
 def test_c17_non_finite_embedding(tmp_path: Path) -> None:
     """C17: the row is named, nothing is stored for it, and float16 is refused before anything overflows."""
     good = np.eye(4, dtype=np.float32)[:2]
@@ -175,6 +187,9 @@ def test_c17_non_finite_embedding(tmp_path: Path) -> None:
         with pytest.raises(MediError, match="text 0000000000000002 has a vector that is not finite"):
             store.put(ids, corpus)
         assert store.missing(ids).tolist() == [0, 1, 2] and list(tmp_path.rglob("*.npy")) == []
+    for dtype, advice in (("bfloat16", "use --dtype float32"), ("float32", "name another --encoder")):
+        with pytest.raises(MediError, match=r"for 1 of 2 texts, the first is \w{16} \('sunk'\); " + advice):
+            embed(["well", "sunk"], lambda texts: [[len(text)] for text in texts], Sinking(), dtype)
     with pytest.raises(UsageError, match="--dtype float16: give float32 or bfloat16"):
         describe("t5", tmp_path, "r", "float16")
 

@@ -46,6 +46,10 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
     assert min(seconds) < 0.4
 
 
+NO_RELEASE = [[name, "no/folder"] for name in ("inspect", "domains", "verify")]
+NO_RELEASE.append(["reselect", "no/folder", "--negatives", "2"])
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -76,6 +80,7 @@ def test_help_loads_nothing_heavy_and_answers_at_once() -> None:
         (["build", "--raw", "no/folder"], "no/folder: no such folder"),
         (["sources", "goaq_pairs"], "there is no source 'goaq_pairs'; did you mean gooaq_pairs"),
         (["sources", "--raw", "no/folder"], "the raw folder no/folder is not there; check --raw"),
+        *((call, "no/folder is not a folder; name the folder that `medi build` printed") for call in NO_RELEASE),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_2(

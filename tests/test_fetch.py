@@ -323,7 +323,7 @@ def test_a_dead_host_is_found_out_once_and_every_source_there_says_one_line(
         assert str(pickle.loads(pickle.dumps(dead.value))) == str(dead.value)
         with pytest.raises(Unreachable, match=rf"^super_ni: tasks of https.*: {host} cannot .* DIR/super_ni/tasks and"):
             fetch_tasks(["task001_a", "task002_b"], settings)
-        with pytest.raises(Unreachable, match=rf"^encoder o/t5: {host} cannot be reached .* give --encoder FOLDER$"):
+        with pytest.raises(Unreachable, match=rf"^model o/t5: {host} cannot be reached .* elsewhere and name that$"):
             find_encoder("o/t5", None, settings)
         assert len(said) == 2
         forget_hosts()
@@ -483,7 +483,7 @@ def test_a_hub_encoder_is_found_by_its_settings_and_fetched_when_needed(hub: Hub
     assert [path.rpartition("/")[2] for path in hub.paths() if "/resolve/" in path] == ["config.json"]
     assert found.missing_bytes == sum(len(name) for name in wanted if name != "config.json")
     assert pickle.loads(pickle.dumps(found)) == found
-    with pytest.raises(MediError, match="offline, and encoder o/t5 is not in"):
+    with pytest.raises(MediError, match="offline, and model o/t5 is not in"):
         find_encoder("o/t5", None, replace(settings, offline=True))
     folder = fetch_encoder(found, settings)
     assert sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if ".lock" not in p.name) == sorted(

@@ -1,5 +1,6 @@
 """The pool: which rows a quota gets, in which order, and that it depends on the lines alone."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -157,18 +158,47 @@ def test_take_first_takes_lines_as_they_stand() -> None:
     assert pool([["same", "same"], *PAIRS[:30]], IngestParams(20, take="first"))[1].to_json() == counts.to_json()
 
 
-def test_files_are_read_again_where_too_few_good_lines_were_kept() -> None:
+@pytest.mark.parametrize("take", ["hash", "first"])
+def test_files_are_read_again_where_too_few_good_lines_were_drawn(take: str) -> None:
+    """Each pass draws on from where the last one ended: together they are one draw of the lines in their order."""
     passes = []
 
     def read_again() -> object:
         passes.append(1)
         return batches({"a": lines})
 
-    lines = json_lines([*[[f"x{i}", f"x{i}"] for i in range(3_000)], *PAIRS])
-    source = by_name("gooaq_pairs")
-    table, counts = ingest(IngestParams(150), source, source.variants[0], read_again)  # type: ignore[arg-type]
+    lines = json_lines([*[[f"x{i}", f"x{i}"] for i in range(3_000)], *PAIRS, *PAIRS[:50], *[["", 1]] * 3])
+    source, params = by_name("gooaq_pairs"), IngestParams(150, take=take)
+    table, counts = ingest(params, source, source.variants[0], read_again)  # type: ignore[arg-type]
+    order = sorted(lines, key=rank_of_line) if take == "hash" else lines
+    good, seen = {line: None for line in lines if b"question" in line}, set()
+    for taken, line in enumerate(order, 1):  # noqa: B007 (how many were looked at is the answer)
+        seen |= {line} & good.keys()
+        if len(seen) == 180:
+            break
     assert len(passes) > 1 and len(table) == 180
-    assert counts.dropped["identity_pair"] == counts.rows_in - 180 > 1_000
+    assert {row["query"] for row in table.to_pylist()} == {json.loads(line)[0] for line in seen}
+    looked_at = order[:taken] + ([order[taken]] if take == "hash" and order[taken] == order[taken - 1] else [])
+    identical, empty = (sum(word in line for line in looked_at) for word in (b"x", b"1]"))
+    repeated = len(looked_at) - identical - empty - 180
+    expected = {"identity_pair": identical, "empty_text": empty, "duplicate": repeated}
+    assert (counts.rows_in, counts.dropped) == (len(looked_at), {k: v for k, v in expected.items() if v})
+
+
+def rank_of_line(line: bytes) -> int:
+    return rank_of(line, 0)
+
+
+@pytest.mark.parametrize("take", ["hash", "first"])
+def test_draws_that_go_on_are_one_draw(take: str) -> None:
+    lines = [b"%d" % (i % 700) for i in range(1_000)]
+    (whole,) = [draw(batches({"a": lines}), Draw(2_000, take, 3, lambda raw: ""))]
+    parts, start = [], 0
+    while not parts or not parts[-1].complete:
+        parts.append(draw(batches({"a": lines}), Draw(90, take, 3, lambda raw: "", start=start)))
+        start = parts[-1].lines[-1].rank + 1 if take == "hash" else start + 90
+    assert [line for part in parts for line in part.lines] == whole.lines and len(parts) > 5
+    assert sum((part.times for part in parts), Counter()) == whole.times
 
 
 def test_a_line_that_stands_a_million_times_is_held_once() -> None:

@@ -240,7 +240,7 @@ def test_one_task_shows_all_of_its_mining(tmp_path: Path) -> None:
 
 
 def test_a_cluster_shows_the_mining_of_its_source(tmp_path: Path) -> None:
-    folder = mined_release(tmp_path / "x", {"mine": FILLED, "cluster_of": {"task": "all asks"}}, params={})
+    folder = mined_release(tmp_path / "x", {"cluster_of": {"task": "all asks", "mine": FILLED}}, params={})
     lines = after(run(folder, "--n", "0", "--task", "asks"), "mining")
     assert lines[:2] == ["mining in the whole pool of all asks", "profile unknown"]
 
@@ -267,7 +267,7 @@ def test_no_name_in_a_manifest_harms_the_screen(tmp_path: Path) -> None:
     judged = {"evidence": JUDGED | {"rule": evil}, "kind": evil}
     params = {"profile": evil, "mining": {"fill": evil, "negatives": 4}}
     folder = mined_release(
-        tmp_path / "x", {"mine": facts, "cluster_of": {"task": evil}, "ingest": judged}, params=params
+        tmp_path / "x", {"cluster_of": {"task": evil, "mine": facts}, "ingest": judged}, params=params
     )
     for arguments in ((), ("--task", "asks")):
         output = run(folder, "--n", "0", *arguments)

@@ -113,7 +113,7 @@ def test_offline_gives_what_is_here_without_a_call(hub: Hub, tmp_path: Path) -> 
 def test_offline_names_what_is_missing_and_the_command_without_a_call(hub: Hub, tmp_path: Path) -> None:
     said = run_child(tmp_path, "offline", guarded=True)
     assert not (tmp_path / "attempts").exists()
-    once = "run once without --offline: medi build --sources nq"
+    once = "run the same command once without --offline"
     assert said["big"] == f"nq: offline, and big.jsonl of hub:o/n is not in {tmp_path / 'ws/hub'}; {once}"
     assert said["plain"] == (
         f"nq: offline, and nq-train.json of https://data.example/dpr is not in {tmp_path / 'ws/hub'}; {once}"
@@ -121,9 +121,9 @@ def test_offline_names_what_is_missing_and_the_command_without_a_call(hub: Hub, 
     assert said["sizes"] == {"dpr_format/nq-train.json": 77}
     assert said["tasks"] == (
         f"super_ni: offline, and tasks/task001_a.json, tasks/task002_b.json are not in {tmp_path / 'ws/hub'}; "
-        "run once without --offline: medi build --sources super_ni"
+        "run the same command once without --offline"
     )
-    assert said["encoder"] == f"offline, and encoder o/t5 is not in {tmp_path / 'ws/hub'}; run once without --offline"
+    assert said["encoder"] == f"offline, and model o/t5 is not in {tmp_path / 'ws/hub'}; {once}"
 
 
 def test_the_guard_sees_calls(hub: Hub, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_what_grew_after_its_end_is_said_again_and_a_stage_that_stopped_short_to
 
 def test_a_line_that_promised_more_is_followed_by_how_it_ended() -> None:
     reporter, text = plain()
-    reporter.every_seconds = 0.0
     with reporter:
+        reporter.every_seconds = 0.0
         reporter.expect("mine", 3)
         for _ in range(2):
             reporter.advance("mine", rows=5)
@@ -53,6 +53,19 @@ def test_a_line_that_promised_more_is_followed_by_how_it_ended() -> None:
     assert [line.partition("rows/s")[2].strip() for line in lines] == [
         *["about 0 s left"] * 2, "in 0 s, the rest not done",
     ]  # fmt: skip
+
+
+def test_a_long_step_is_not_silent() -> None:
+    reporter, text = plain()
+    reporter.every_seconds = 0.02
+    with reporter:
+        reporter.expect("embed", 9)
+        reporter.begin("embed")
+        for _ in range(500):
+            if text.getvalue().count("\n") >= 2:
+                break
+            time.sleep(0.01)
+    assert re.match(r"(embed    0/9  0 rows  0 rows/s  at work for 0 s\n){2}", text.getvalue())
 
 
 def test_a_terminal_shows_no_time_left_of_a_stage_that_is_over() -> None:

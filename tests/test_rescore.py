@@ -103,5 +103,5 @@ def test_a_score_that_is_not_finite_names_its_pair(tiny_cross_encoder: Path, tmp
 def test_a_name_that_is_no_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither a folder here nor a Hub name"):
         load_cross_encoder("nowhere", None, True, tmp_path)
-    with pytest.raises(MediError, match="offline, and encoder someone/reranker is not in"):
+    with pytest.raises(MediError, match="offline, and model someone/reranker is not in"):
         load_cross_encoder("someone/reranker", None, True, tmp_path)

@@ -81,6 +81,13 @@ def test_without_candidates_it_says_so_and_leaves_the_release(workspace: Path) -
     assert done.returncode == 1 and files_of(workspace / "out") == before
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("medi:")]
     assert "lacks candidates of" in line and "run `medi build`" in line
+    # Not even an empty folder is put in the place of a workspace that is gone.
+    release = workspace.parent / "kept"
+    shutil.copytree(workspace / "out", release)
+    shutil.rmtree(workspace)
+    done = reselect(release, "--negatives", "2")
+    assert done.returncode == 1 and not workspace.exists()
+    assert done.stderr == f"medi: {workspace}, the workspace of this release, is gone; run `medi build` instead\n"
 
 
 @pytest.mark.parametrize(

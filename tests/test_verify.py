@@ -370,6 +370,29 @@ def test_the_licence_of_a_task_is_the_one_its_file_states(tmp_path: Path) -> Non
     assert len(found) == 4 and all(line.endswith("is 'cc-by-4.0', the manifest says 'CC0'") for line in found)
 
 
+@pytest.mark.parametrize(
+    ("stated", "pool_rows", "line"),
+    [
+        ({"mined": 4}, 4, None),
+        ({"mined": 9}, 9, None),  # five rows of the pool were over the quota
+        ({"mined": 9}, 4, "9 mined negatives, the shards have 4"),
+        ({"mined": 3}, 9, "3 mined negatives, the shards have 4"),
+        ({"mined": 4, "given": 1}, 4, "1 given negatives, the shards have 0"),
+        ({}, 9, "0 mined negatives, the shards have 4"),
+    ],
+)
+def test_the_account_of_mining_is_that_of_the_rows(
+    tmp_path: Path, stated: dict[str, int], pool_rows: int, line: str | None
+) -> None:
+    tiny().write(tmp_path / "x")
+    evidence = {"pool_rows": pool_rows, "mine": {"negatives": stated}}
+    for changed in (evidence, {"cluster_of": {"task": "all of it", "got": 4, **evidence}}):
+        edit_manifest(tmp_path / "x", lambda m, changed=changed: m["tasks"][1].update(evidence=changed))
+        unit = "all of it" if "cluster_of" in changed else "twins"
+        said = f"manifest.json: the evidence of {unit} says that mining gave {line}"
+        assert list(verify(tmp_path / "x")) == ([said] if line else [])
+
+
 def test_a_release_without_its_run_is_named(tmp_path: Path) -> None:
     tiny().write(tmp_path / "x")
     (tmp_path / "x" / "run.json").unlink()

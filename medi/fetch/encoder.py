@@ -61,7 +61,7 @@ def find_encoder(name: str, revision: str | None, settings: Settings) -> Encoder
             _check_weights(packaged, settings)
             return EncoderFiles(name, packaged, _pin(packaged, name, None, settings))
     if not _is_hub_name(name):
-        raise UsageError(f"encoder {name} is neither a folder here nor a Hub name (OWNER/NAME); check the spelling")
+        raise UsageError(f"model {name} is neither a folder here nor a Hub name (OWNER/NAME); check the spelling")
     with _by_hand(name):
         return _from_hub(name, revision, settings)
 
@@ -80,8 +80,8 @@ def _by_hand(name: str) -> Iterator[None]:
         yield
     except Unreachable as error:
         package = "pip install 'medi[sample]', or " if name == MINILM else ""
-        told = f"{package}fetch its folder elsewhere and give --encoder FOLDER"
-        raise Unreachable(f"encoder {name}", error.why, told) from error
+        told = f"{package}fetch its folder elsewhere and name that"
+        raise Unreachable(f"model {name}", error.why, told) from error
 
 
 def encoder_files(names: Iterable[str]) -> list[str]:
@@ -108,12 +108,12 @@ def _pin(folder: Path, name: str, revision: str | None, settings: Settings) -> s
     found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     chosen = encoder_files(found)
     if not any(PurePosixPath(path).suffix in (".safetensors", ".bin") for path in chosen):
-        raise UsageError(f"encoder {name}: the folder holds no model (.safetensors or pytorch_model.bin)")
+        raise UsageError(f"model {name}: the folder holds no model (.safetensors or pytorch_model.bin)")
     digests = [[path, digest_file(folder / path, settings.memo)] for path in chosen]
     listed = json.dumps(digests, ensure_ascii=False).encode("utf-8", "surrogateescape")
     pin = f"sha256:{hashlib.sha256(listed).hexdigest()}"
     if revision and revision != pin:
-        raise UsageError(f"encoder {name} is a folder with revision {pin}, not {revision}; leave --revision out")
+        raise UsageError(f"model {name} is a folder with revision {pin}, not {revision}; leave --revision out")
     return pin
 
 
@@ -151,13 +151,14 @@ def _from_hub(name: str, revision: str | None, settings: Settings) -> EncoderFil
     remotes = _locked(key, settings)
     if remotes is None and settings.offline:
         hint = "run: pip install 'medi[sample]', or " if name == MINILM and not revision else ""
-        raise MediError(f"offline, and encoder {name} is not in {settings.hub}; {hint}run once without --offline")
+        once = f"{hint}run the same command once without --offline"
+        raise MediError(f"offline, and model {name} is not in {settings.hub}; {once}")
     if remotes is None:
         commit, listed = list_pinned(key, read_lock(settings.lock).get(key, Place()).commit, settings)
         chosen = set(encoder_files(entry.path for entry in listed))
         remotes = listed_remotes(key, commit, _ALL, [(e, e.path) for e in listed if e.path in chosen])
         if not remotes:
-            raise MediError(f"encoder {name} has no file that sentence-transformers reads at {commit}; check the name")
+            raise MediError(f"model {name} has no file that sentence-transformers reads at {commit}; check the name")
     fetch_all([remote for remote in remotes if remote.path in _SETTINGS], settings)
     folder = remotes[0].target(settings).parents[len(PurePosixPath(remotes[0].path).parts) - 1]
     sizes = [remote.size_bytes for remote in remotes if not remote.target(settings).is_file()]

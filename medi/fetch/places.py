@@ -100,7 +100,7 @@ def _resolve(source: Source, variant: Variant, files: Iterable[File], settings: 
         paths = ", ".join(remote_path(file) for file in files)
         raise NotThere(
             f"{source.name}: offline, and {paths} of {variant.place} is not in {settings.hub}; "
-            f"run once without --offline: medi build --sources {source.name}"
+            "run the same command once without --offline"
         )
     if variant.place.startswith(HUB):
         return _hub_remotes(variant, files, lock, settings)

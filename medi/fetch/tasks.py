@@ -66,5 +66,5 @@ def _refuse_missing(paths: list[str], settings: Settings) -> None:
         more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
         raise MediError(
             f"super_ni: offline, and {', '.join(paths[:5])}{more} are not in {settings.hub}; "
-            "run once without --offline: medi build --sources super_ni"
+            "run the same command once without --offline"
         )

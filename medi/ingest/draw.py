@@ -53,6 +53,7 @@ class Drawn:
     lines: list[Line] = field(default_factory=list)
     times: Counter[int] = field(default_factory=Counter)
     lines_read: int = 0
+    lines_passed: int = 0
     complete: bool = True
     checked: list[tuple[int, BadRow]] = field(default_factory=list)
     faults: list[BadRow] = field(default_factory=list)
@@ -64,8 +65,9 @@ class Drawn:
 class Draw:
     """How lines are drawn: `take` is "hash" or "first"; `check` says what is wrong with a line, "" where nothing is.
 
-    The first line of each file is always checked, so that a file of another layout is found whatever is drawn. With
-    `strict`, lines that the reader had to mend are bad and not drawn.
+    Drawing begins at `start`: the least rank that is taken, or the number of lines that are passed over. The first line
+    of each file is always checked, so that a file of another layout is found whatever is drawn. With `strict`, lines
+    that the reader had to mend are bad and not drawn.
     """
 
     keep_rows: int
@@ -74,6 +76,7 @@ class Draw:
     check: Callable[[bytes], str]
     check_all_lines: bool = False
     strict: bool = False
+    start: int = 0
 
 
 def rank_of(line: bytes, seed: int) -> int:
@@ -94,11 +97,11 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
         _check_lines(batch, ranks, how, drawn, batch.file not in files)
         files.add(batch.file)
         if how.take == "first":
-            _take_first(batch, ranks, how.keep_rows, drawn)
+            _take_first(batch, ranks, how, drawn)
             if not (drawn.complete or how.check_all_lines):
                 break
             continue
-        for index in np.flatnonzero(ranks <= ceiling).tolist():
+        for index in np.flatnonzero((ranks <= ceiling) & (ranks >= np.uint64(how.start))).tolist():
             rank = int(ranks[index])
             drawn.times[rank] += 1
             if rank not in held:
@@ -116,7 +119,7 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
 
 def _readable(batch: RawBatch, how: Draw, drawn: Drawn) -> RawBatch:
     """Account for what the reader found; return the lines that may be drawn (and, of the first lines, no more)."""
-    room = how.keep_rows - len(drawn.lines)
+    room = _room(how, drawn)
     if how.take == "first" and not how.check_all_lines and len(batch.lines) > room:
         drawn.complete = False
         batch = _beginning(batch, room)
@@ -176,10 +179,17 @@ def _lower_ceiling(held: dict[int, Line], keep_rows: int, drawn: Drawn) -> np.ui
     return ceiling
 
 
-def _take_first(batch: RawBatch, ranks: np.ndarray, keep_rows: int, drawn: Drawn) -> None:
-    """Take lines as they come while there is room."""
-    room = keep_rows - len(drawn.lines)
-    drawn.lines += [_line(batch, index, int(ranks[index])) for index in range(min(room, len(batch.lines)))]
+def _room(how: Draw, drawn: Drawn) -> int:
+    """Return how many more lines are passed over or taken as they come."""
+    return how.start + how.keep_rows - drawn.lines_passed
+
+
+def _take_first(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn) -> None:
+    """Take lines as they come while there is room, after the first ones that are passed over."""
+    room = _room(how, drawn)
+    wanted = range(max(0, how.start - drawn.lines_passed), min(room, len(batch.lines)))
+    drawn.lines += [_line(batch, index, int(ranks[index])) for index in wanted]
+    drawn.lines_passed += min(room, len(batch.lines))
     drawn.complete = drawn.complete and room >= len(batch.lines)
 
 

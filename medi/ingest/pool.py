@@ -38,9 +38,13 @@ class IngestParams:
     max_negatives: int = 64
 
 
+# How many lines are in memory at once while good rows are looked for among many that are none.
+_WIDEST_ROWS = 250_000
+
+
 @dataclass
 class _Pool:
-    """A pool in the making: rows by folded identity, and what became of the lines."""
+    """A pool in the making: rows by folded identity, what became of the lines, and which `ranks` were also checked."""
 
     rows: dict[bytes, Row] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
@@ -63,25 +67,34 @@ def ingest(
     batches: Callable[[], Iterator[RawBatch]],
     pages: Pages | None = None,
 ) -> tuple[pa.Table, Counts]:
-    """Return a source's pool as ROWS sorted by id, and its counts; files are read again only where too few were kept.
+    """Return a source's pool as ROWS sorted by id, and its counts; files are read again only where too few were good.
+
+    In memory are the pool and the lines that one pass draws: a quarter more than the pool at first, four times as many
+    in the next pass, but never more than 250,000 beyond the first.
 
     Raises MediError where more lines are bad than allowed, UsageError where the quota is below 1.
     """
     target_rows = pool_rows(params.quota_rows)
     # A few more than wanted, for lines that drop; many more where a second try would read the knowledge source again.
     keep_rows = target_rows + (target_rows if variant.pages else target_rows // 4) + 64
+    pool, start, drawn_rows, wanted_rows = _Pool(), 0, 0, keep_rows
     while True:
-        drawn = draw(batches(), _how(params, variant, keep_rows))
-        pool = _fill(params, _outcomes(drawn.lines, variant, params, pages), drawn)
+        drawn = draw(batches(), _how(params, variant, keep_rows, start))
+        _fill(pool, params, _outcomes(drawn.lines, variant, params, pages), drawn)
         if drawn.complete or len(pool.rows) >= target_rows:
             break
-        keep_rows *= 4
+        drawn_rows += len(drawn.lines)
+        wanted_rows *= 4
+        start = drawn.lines[-1].rank + 1 if params.take == "hash" else drawn_rows
+        # Where a pass gave nothing, only a wider one gets on.
+        widest_rows = max(keep_rows, _WIDEST_ROWS) if drawn.lines else wanted_rows
+        keep_rows = min(wanted_rows - drawn_rows, widest_rows)
     _account(pool, drawn, params, source.name)
     table = table_of((_row_of(source.name, row) for row in pool.rows.values()), ROWS).sort_by("id")
     return table, pool.counts.check(f"ingest of {source.name}")
 
 
-def _how(params: IngestParams, variant: Variant, keep_rows: int) -> Draw:
+def _how(params: IngestParams, variant: Variant, keep_rows: int, start: int) -> Draw:
     return Draw(
         keep_rows,
         params.take,
@@ -89,6 +102,7 @@ def _how(params: IngestParams, variant: Variant, keep_rows: int) -> Draw:
         lambda raw: _fault(variant, raw, params),
         params.check_all_lines,
         params.strict,
+        start,
     )
 
 
@@ -142,13 +156,17 @@ def _with_passages(fields: Fields, passages: dict[Place, str]) -> Fields | Drop:
     return Fields(fields.query, first, tuple(others), mended=fields.mended, places=missing)
 
 
-def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn) -> _Pool:
+def _fill(
+    pool: _Pool, params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | Bad]], drawn: Drawn
+) -> None:
     """Take lines in their order until enough good rows stand."""
-    pool, target_rows = _Pool(), pool_rows(params.quota_rows)
+    target_rows = pool_rows(params.quota_rows)
+    checked = {rank for rank, _ in drawn.checked}
     for line, outcome in outcomes:
         times = drawn.times[line.rank] if drawn.times else 1
         pool.counts.rows_in += times
-        pool.ranks.add(line.rank)
+        if line.rank in checked:
+            pool.ranks.add(line.rank)
         try:
             if not isinstance(outcome, Fields):
                 raise outcome
@@ -163,9 +181,11 @@ def _fill(params: IngestParams, outcomes: Iterable[tuple[Line, Fields | Drop | B
         except Bad as reason:
             pool.counts.dropped["bad"] += times
             pool.bad.append(BadRow(line.origin, line.offset, str(reason)))
+            if len(pool.bad) > 10 * QUARANTINE_ROWS:
+                # No more than these are listed; all are counted.
+                pool.bad = sorted(pool.bad, key=lambda row: natural(row.origin))[:QUARANTINE_ROWS]
         if len(pool.rows) >= target_rows:
             break
-    return pool
 
 
 def _place(pool: _Pool, row: Row, line: Line, max_negatives: int) -> None:

@@ -13,7 +13,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medi.errors import MediError
+from medi.errors import MediError, UsageError
 from medi.release.manifest import FORMAT, MANIFEST, FileEntry, Manifest, manifest_fault
 from medi.release.swap import finish_swap
 
@@ -76,14 +76,14 @@ def _names(file: pq.ParquetFile, group: int) -> tuple[str, str]:
 def open_release(folder: Path) -> Release:
     """Return the release in a folder, after finishing a swap that was interrupted.
 
-    Raises MediError where there is no folder, no manifest, a damaged one, or one of another format version.
+    Raises UsageError where there is no folder or no manifest, MediError where it is damaged or of another format.
     """
     finish_swap(folder)
     if not folder.is_dir():
-        raise MediError(f"{folder} is not a folder; name the folder that `medi build` printed")
+        raise UsageError(f"{folder} is not a folder; name the folder that `medi build` printed")
     path = folder / MANIFEST
     if not path.is_file():
-        raise MediError(f"{folder} has no {MANIFEST}, so it is not a release; name the folder `medi build` printed")
+        raise UsageError(f"{folder} has no {MANIFEST}, so it is not a release; name the folder `medi build` printed")
     try:
         manifest = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

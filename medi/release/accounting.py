@@ -1,7 +1,7 @@
 """The facts of mining in a manifest's evidence -> numbers that add up, and for a shortage one line on what to change.
 
 Facts are of a unit's whole pool, of which the release holds the rows within the quota. The clusters of msmarco are
-mined together, so each tells the facts of all.
+mined together, so each has the facts of all in `evidence.cluster_of`.
 """
 
 from collections import Counter
@@ -64,13 +64,19 @@ def mining_by_unit(entries: Iterable[TaskEntry]) -> list[Mining] | None:
     """Return the account of each unit that was mined, or None where an earlier version of medi left no accounts."""
     facts_of: dict[tuple[str, str], dict[str, Json]] = {}
     for entry in entries:
-        evidence = _object(entry["evidence"])
-        whole = _object(evidence.get("cluster_of")).get("task")
+        unit, evidence = unit_of(entry)
         if isinstance(facts := evidence.get("mine"), dict):
-            facts_of[entry["source"], str(whole or entry["task"])] = facts
+            facts_of[entry["source"], unit] = facts
     if not all(isinstance(facts.get("candidates"), dict) for facts in facts_of.values()):
         return None
     return [mining_of(unit, facts) for (_, unit), facts in facts_of.items()]
+
+
+def unit_of(entry: TaskEntry) -> tuple[str, dict[str, Json]]:
+    """Return the unit that a task was mined in, its own or that of all clusters, and the evidence of that unit."""
+    evidence = _object(entry["evidence"])
+    whole = _object(evidence.get("cluster_of"))
+    return (str(whole["task"]), whole) if "task" in whole else (entry["task"], evidence)
 
 
 def mining_of(unit: str, facts: Mapping[str, object]) -> Mining:
@@ -106,7 +112,7 @@ def total_of(parts: list[Mining]) -> Mining:
 
 
 def short_of(mining: Mining) -> str:
-    """Return how many queries are short, as in "1 query short (15 negatives missing)", "" for none."""
+    """Return how many queries of the pool are short, as in "1 query short (15 negatives missing)", "" for none."""
     short, missing = mining.queries_short, mining.negatives_missing
     if not short:
         return ""

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from medi.errors import MediError
 from medi.release import Release, open_parquet, open_release, read_group
+from medi.release.accounting import unit_of
 from medi.release.content import ContentDigest
 from medi.release.known import SUPER_NI, Known, check_positives, known_positives, uncompressed
 from medi.release.manifest import GROUP_ROWS, MANIFEST, POSITIVES_FILE, RUN, FileEntry, Manifest, task_licence
-from medi.release.rules import RULES, Portion
+from medi.release.rules import ORIGINS, RULES, Portion
 from medi.schema import EXAMPLES
 from medi.sources import ALL
 
@@ -97,6 +98,7 @@ class _Walk:
         self._ranks = {name: rank for rank, name in enumerate(self._sources)}
         self._tasks = {(entry["source"], entry["task"]): entry for entry in release.manifest["tasks"]}
         self._rows = Counter[tuple[str, str]]()
+        self._negatives = Counter[tuple[str, str, str]]()
         self._digest = ContentDigest()
         self._whole = True
         self._last = (-1, "", "")
@@ -142,9 +144,28 @@ class _Walk:
             if rows != entry["got"]:
                 yield f"{MANIFEST}: task {entry['task']}: got {entry['got']} rows, the shards have {rows}"
         yield from (f"{MANIFEST}: task {task} of {source} has rows and no entry" for source, task in self._rows)
+        yield from self._evidence()
         found, stated = self._digest.hexdigest(), self._release.manifest["content_digest"]
         if found != stated:
             yield f"{MANIFEST}: the content digest is {found}, the manifest says {stated}"
+
+    def _evidence(self) -> Iterator[str]:
+        """Compare the negatives by origin with the account of the pool: not more than there, and where no row of the
+        pool was over the quota, as many.
+        """
+        units = {(entry["source"], unit_of(entry)[0]): entry for entry in self._release.manifest["tasks"]}
+        for (source, unit), entry in units.items():
+            evidence = unit_of(entry)[1]
+            mine = evidence.get("mine")
+            stated = mine.get("negatives") if isinstance(mine, dict) else None
+            if not isinstance(stated, dict):
+                continue
+            is_whole = evidence.get("pool_rows") == evidence.get("got", entry["got"])
+            for origin in ORIGINS:
+                found, there = self._negatives[source, unit, origin], stated.get(origin, 0)
+                if not isinstance(there, int) or found > there or (is_whole and found != there):
+                    said = f"says that mining gave {there} {origin} negatives, the shards have {found}"
+                    yield f"{MANIFEST}: the evidence of {unit} {said}"
 
     def _group(self, place: str, shard: str, table: pa.Table) -> Iterator[str]:
         self._digest.update(table)
@@ -164,6 +185,8 @@ class _Walk:
         yield from self._order(source, task, rows)
         yield from self._instruction(rows)
         entry = self._tasks.get((source, task))
+        for found in pc.value_counts(pc.list_flatten(rows.column("negative_origins"))).to_pylist() if entry else ():
+            self._negatives[source, unit_of(entry)[0], found["values"]] += found["counts"]
         licence = task_licence(entry) if source == SUPER_NI else self._sources.get(source, {}).get("licence")
         portion = Portion(rows, source, task, entry, licence, self._known)
         for rule in RULES:

@@ -156,8 +156,8 @@ def _task_entries(context: Context, done: Finished) -> list[TaskEntry]:
     if not of_task or done.chain is None:
         return [entry]
     tasks = Counter(context.store.open(done.chain.instructed)["task"].to_pylist())
-    # Which rows a cluster would have had of those that were dropped, nobody knows.
-    evidence = {**_evidence(done), "cluster_of": {name: entry.get(name) for name in _COUNTED}}
+    # The clusters are mined together: which rows one would have had of those that were dropped, nobody knows.
+    evidence = {"cluster_of": {**{name: entry.get(name) for name in _COUNTED}, **_evidence(done)}}
     domains = facts.get("domain_of_task", {})
     parts = {name: {"task": name, "planned": n, "got": n, "drawn": n, "dropped": {}} for name, n in tasks.items()}
     return [
@@ -170,10 +170,14 @@ _COUNTED = ("task", "planned", "drawn", "got", "dropped")
 
 
 def _evidence(done: Finished) -> dict[str, object]:
-    """Return what is known of a unit: the facts of its stages by stage, but not the texts that are elsewhere."""
+    """Return what is known of a unit: the facts of its stages by stage, but not the texts that are elsewhere.
+
+    Those of `mine` are of the whole pool, `pool_rows`, of which the release has the rows within the quota.
+    """
     evidence: dict[str, object] = {"ingest": {k: v for k, v in done.facts.items() if k != "definition"}}
     if done.chain:
         evidence["tokens"] = done.chain.tokens.counts["facts"]
+        evidence["pool_rows"] = done.chain.mined.pairs.rows
         evidence["mine"] = done.chain.mined.pairs.counts["facts"]
     return evidence
 

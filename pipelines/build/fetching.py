@@ -97,8 +97,6 @@ def show_plan(context: Context, plan: Plan, reporter: Reporter) -> None:
     Raises:
         MediError: a disk is too small, or nothing of the build can be had.
     """
-    if context.settings.offline:
-        return
     estimates: list[Estimate] = []
     if context.encoder_files.missing_bytes != 0:
         estimates.append(_encoder_estimate(context))
@@ -106,7 +104,10 @@ def show_plan(context: Context, plan: Plan, reporter: Reporter) -> None:
     to_fetch = _to_fetch(plan.groups)
     for name, task_names in to_fetch.items():
         try:
-            estimates.append(_estimate(context, name, task_names, reporter))
+            if context.settings.offline:
+                _check_here(context, Group(name, name, task_names=tuple(task_names)))
+            else:
+                estimates.append(_estimate(context, name, task_names, reporter))
         except (NotThere, Unreachable) as error:
             lost.append(one_line(name, error))
     if len(lost) == len(to_fetch) and not any(group.units for group in plan.groups):
@@ -116,6 +117,16 @@ def show_plan(context: Context, plan: Plan, reporter: Reporter) -> None:
     if estimates and not reporter.quiet:
         reporter.console.print(_table(estimates))
     check_disk(estimates, context.workspace, context.settings.out)
+
+
+def _check_here(context: Context, group: Group) -> None:
+    """Pass where a build without a network may find all files of a group. Raises NotThere where it lacks one."""
+    try:
+        obtain(context, group, look=True)
+    except Missing:
+        pass  # the files are here; how much of them is wanted is found out later
+    except MediError as error:
+        raise NotThere(str(error)) from error
 
 
 def _to_fetch(groups: Sequence[Group]) -> dict[str, list[str]]:

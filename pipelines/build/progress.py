@@ -87,7 +87,7 @@ class _Stage:
         """Return the plain line: steps, rows, speed, and the time left; once it is over, the time taken."""
         seconds = max(self.last_seconds - (self.began_seconds or 0.0), 1e-3)
         undone = max(self.total - self.done, 0)
-        ending = f"about {seconds / max(self.done, 1) * undone:.0f} s left"
+        ending = f"about {seconds / self.done * undone:.0f} s left" if self.done else f"at work for {seconds:.0f} s"
         if is_over or not undone:
             ending = f"in {seconds:.0f} s" + (f", {_STOPPED_SHORT}" if undone else "")
         if self.in_bytes:
@@ -107,11 +107,14 @@ class Reporter:
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _live: Progress | None = None
+    _over: threading.Event = field(default_factory=threading.Event)
     _files: dict[str, tuple[int, int]] = field(default_factory=dict)
     _loaded: frozenset[str] = frozenset()
     _texts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __enter__(self) -> "Reporter":
+        if not self.console.is_terminal and not self.quiet:
+            threading.Thread(target=self._speak_up, daemon=True).start()
         if self.console.is_terminal and not self.quiet:
             columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=14), MofNCompleteColumn())
             self._live = Progress(*columns, _RowsPerSecond(), _TimeLeft(), console=self.console)
@@ -119,6 +122,7 @@ class Reporter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         if self._live:
             for bar in self._live.task_ids:
                 self._live.stop_task(bar)
@@ -129,6 +133,17 @@ class Reporter:
             is_news = state.done - state.said_done >= (10**6 if state.in_bytes else 1)
             if is_news or 0 < state.said_done < state.total:
                 self._say(stage, state, is_over=True)
+
+    def _speak_up(self) -> None:
+        """Say the line of what runs where nothing was said for long: one chunk of long texts can take minutes."""
+        while not self._over.wait(self.every_seconds / 4):
+            now = time.monotonic()
+            with self._lock:
+                for name, state in self._stages.items():
+                    is_running = state.began_seconds is not None and state.done < state.total
+                    if is_running and now - state.said_seconds >= self.every_seconds:
+                        state.last_seconds = now
+                        self._say(name, state)
 
     def begin(self, stage: str) -> None:
         """Note that a stage's first step begins now; later calls change nothing."""

@@ -39,6 +39,8 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     finish_swap(folder)
     settings = _settings(folder, changes, out)
+    if not settings.workspace.is_dir():
+        raise MediError(f"{settings.workspace}, the workspace of this release, is gone; run `medi build` instead")
     tidy(settings)
     reporter = progress.Reporter(console)
     _say_what_is_mined_instead(settings, reporter)
@@ -55,14 +57,14 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
         for unit in units:
             began = time.monotonic()
             try:
-                chains[unit.name] = finish(context, unit, SEARCHED)
+                chain = chains[unit.name] = finish(context, unit, SEARCHED)
             except Missing as missing:
                 raise MediError(
                     f"{settings.workspace} lacks {missing}: it was cleaned, or the raw files or this version of medi "
                     "are others now; run `medi build` with these options"
                 ) from None
             seconds[unit.source] = seconds.get(unit.source, 0.0) + time.monotonic() - began
-            reporter.advance("mine")
+            reporter.advance("mine", rows=chain.mined.pairs.rows if chain else 0)
         if not units or any(not group.units for group in plan.groups):
             raise MediError(f"{settings.workspace} lacks raw files; run `medi build` with these options")
         result = publish(Job(context, plan, started), finished(context, units, chains), seconds)

@@ -64,14 +64,15 @@ def show_result(
 
 
 def _show_shortages(reporter: Reporter, units: Sequence[Finished]) -> None:
-    """Say how many queries are short, and of the tasks with most missing negatives what to change."""
+    """Say how many rows are short, and of the tasks with most missing negatives what to change."""
     records = [f.chain.mined.pairs for f in units if f.chain]
     parts = [mining_of(record.unit, record.counts["facts"]) for record in records]
     if not any(part.queries_short for part in parts):
         return
     lines = shortages(parts, rules_of({"mining": records[0].params["rules"]}) or Rules())
-    reporter.say(f"{short_of(total_of(parts))}, in {len(lines):,} of {len(parts):,} tasks:")
-    for line in lines[:_SHOWN_SHORT]:
+    reporter.say(f"before the quotas, {short_of(total_of(parts))}, in {len(lines):,} of {len(parts):,} tasks:")
+    more = [f"{len(lines) - _SHOWN_SHORT:,} more; `medi inspect DIR --task NAME` tells why"]
+    for line in [*lines[:_SHOWN_SHORT], *(more if len(lines) > _SHOWN_SHORT else [])]:
         reporter.console.print(Padding(Text(shown(line)), (0, 0, 0, 2), expand=False))
 
 

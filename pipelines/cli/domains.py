@@ -21,12 +21,14 @@ _QUERY_LINES = 2
 
 def domains(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A release; by default that of `medi build`.")
+        Path | None, typer.Argument(metavar="DIR", help="A release.  [that of `medi build`]")
     ] = None,
     n: Annotated[int, typer.Option(min=0, max=10, metavar="N", help="Queries to show of each cluster.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="A list of objects, for a program.")] = False,
 ) -> None:
-    """Show the clusters of MSMARCO: number, rows, domain word, and what speaks for the word.
+    """Show the clusters of MSMARCO.
+
+    Of each: number, rows, domain word, and what speaks for the word.
 
     near: the nearest words of the vocabulary, with cosines. terms: what the cluster's queries say and others do not.
     Another word: write it into msmarco_domains.toml by the cluster's number, and build again.

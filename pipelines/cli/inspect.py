@@ -27,7 +27,10 @@ def inspect(
     seed: Annotated[int, typer.Option(metavar="N", help="Which random rows.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
 ) -> None:
-    """Show what is in a release: tasks, rows, lengths, scores, how negatives were mined, and random rows."""
+    """Show what is in a release.
+
+    Tasks, rows, lengths, scores, how negatives were mined, and random rows.
+    """
     from medi.release import open_release
     from medi.release.inspect import QUANTILES, random_rows, summarise
 

@@ -5,36 +5,85 @@ from typing import Annotated
 
 import typer
 
-Preset = Annotated[str, typer.Option(metavar="sample|lite|full", help="What is built.")]
-Profile = Annotated[str | None, typer.Option(metavar="paper|clean", help="The rules of mining.")]
-Raw = Annotated[Path | None, typer.Option(metavar="DIR", help="Read local files; download nothing.")]
-Sources = Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources.")]
-SuperNiTasks = Annotated[str | None, typer.Option(metavar="all|listed|FILE", help="Which Super-NI tasks.")]
-Variant = Annotated[list[str] | None, typer.Option(metavar="SOURCE=NAME", help="Origin of a source.")]
-Take = Annotated[str | None, typer.Option(metavar="hash|first", help="Drawn by hash, or from the start.")]
-Scale = Annotated[float | None, typer.Option(metavar="F", help="Multiply every quota.")]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [default: 0]")]
-Encoder = Annotated[str | None, typer.Option(metavar="NAME_OR_PATH", help="The mining encoder.")]
-Revision = Annotated[str | None, typer.Option(metavar="R", help="Its revision on the Hub.")]
-Dtype = Annotated[str | None, typer.Option(metavar="float32|bfloat16", help="Its arithmetic.")]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The release.")]
-Workspace = Annotated[Path | None, typer.Option(metavar="DIR", help="Downloads and artifacts.")]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Units at once.")]
-Runner = Annotated[str | None, typer.Option(metavar="threads|dask|ray|none", help="Who runs them.")]
-Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.")]
+Preset = Annotated[
+    str, typer.Option(metavar="sample|lite|full", help="Bundled rows, a fiftieth of every quota, or all of it.")
+]
+Profile = Annotated[
+    str | None, typer.Option(metavar="paper|clean", help="The rules of mining: the paper's, or stricter.  [paper]")
+]
+Raw = Annotated[Path | None, typer.Option(metavar="DIR", help="Read the files in this folder; download none.")]
+Sources = Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources; `medi sources` lists all.")]
+SuperNiTasks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="all|listed|FILE",
+        help="Super-NI tasks: all that are there, the 300 listed, or those of a file.  [all; lite and full: listed]",
+    ),
+]
+Variant = Annotated[
+    list[str] | None, typer.Option(metavar="SOURCE=NAME", help="Where a source comes from; may be repeated.")
+]
+Take = Annotated[
+    str | None,
+    typer.Option(
+        metavar="hash|first",
+        help="Draw lines by their hash from whole files, or take them from the start.  [hash; lite: first]",
+    ),
+]
+Scale = Annotated[float | None, typer.Option(metavar="F", help="Multiply every quota by this.  [1; lite: 0.02]")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [0]")]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME_OR_PATH", help="The model that mining compares texts with.  [all-MiniLM-L6-v2; full: sentence-t5]"
+    ),
+]
+Revision = Annotated[str | None, typer.Option(metavar="R", help="The encoder's revision on the Hub.  [main]")]
+Dtype = Annotated[
+    str | None, typer.Option(metavar="float32|bfloat16", help="The encoder's arithmetic.  [float32]")
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The release.  [WORKSPACE/medi/PRESET]")]
+Workspace = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Downloads and finished artifacts.  [$MEDI_HOME, else data]")
+]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Sources worked on at once.  [the cores]")]
+Runner = Annotated[
+    str | None, typer.Option(metavar="threads|dask|ray|none", help="What runs them; none: no Prefect.  [threads]")
+]
+Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.  [what is free]")]
 Offline = Annotated[bool | None, typer.Option("--offline", help="No network call at all.")]
-MaxBadRows = Annotated[str | None, typer.Option(metavar="N|P%", help="Bad rows a source may have.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Mended rows are bad rows.")]
-CheckAllLines = Annotated[bool, typer.Option("--check-all-lines", help="Parse undrawn lines too.")]
-Negatives = Annotated[int | None, typer.Option(metavar="N", help="Negatives of a row.")]
-Strategy = Annotated[str | None, typer.Option(metavar="passage|s_neg", help="What pairs are searched by.")]
-SkipTop = Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest.")]
-Window = Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest, at most 64.")]
-MinScore = Annotated[float | None, typer.Option(metavar="F", help="Least score of a mined negative.")]
-MaxScore = Annotated[float | None, typer.Option(metavar="F", help="Highest score of one.")]
-AbsoluteMargin = Annotated[float | None, typer.Option(metavar="F", help="How far below the positive.")]
-RelativeMargin = Annotated[float | None, typer.Option(metavar="F", help="The same, as a share of it.")]
-Sampling = Annotated[str | None, typer.Option(metavar="top|random", help="Which of the window.")]
-Fill = Annotated[str | None, typer.Option(metavar="none|other_rows|random", help="What rows in need get.")]
-Rescore = Annotated[str | None, typer.Option(metavar="MODEL", help="A cross-encoder that rescores.")]
-ShowParams = Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes, no build.")]
+MaxBadRows = Annotated[
+    str | None, typer.Option(metavar="N|P%", help="Broken lines of a source that are passed over.  [0]")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Lines that would be mended count as broken.")]
+CheckAllLines = Annotated[bool, typer.Option("--check-all-lines", help="Parse also lines that are not drawn.")]
+Negatives = Annotated[
+    int | None, typer.Option(metavar="N", help="Negatives that a row is to have, 1 to 16.  [1; clean: 4]")
+]
+Strategy = Annotated[
+    str | None, typer.Option(metavar="passage|s_neg", help="Search pairs by document, or by s_neg.  [passage]")
+]
+SkipTop = Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest candidates.  [0]")]
+Window = Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest candidates, 1 to 64.  [64]")]
+MinScore = Annotated[float | None, typer.Option(metavar="F", help="Least cosine of a mined negative.")]
+MaxScore = Annotated[float | None, typer.Option(metavar="F", help="Highest cosine of a mined negative.")]
+AbsoluteMargin = Annotated[
+    float | None, typer.Option(metavar="F", help="A negative scores more than this below the positive.")
+]
+RelativeMargin = Annotated[
+    float | None, typer.Option(metavar="F", help="The same, as a share of the positive's score.  [clean: 0.05]")
+]
+Sampling = Annotated[
+    str | None, typer.Option(metavar="top|random", help="Take the nearest of the window, or any.  [top]")
+]
+Fill = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|other_rows|random",
+        help="Fill up rows that are short: not, with other rows' positives, or with any documents.  [none]",
+    ),
+]
+Rescore = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="A cross-encoder whose scores replace the window's cosines.")
+]
+ShowParams = Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes; build nothing.")]

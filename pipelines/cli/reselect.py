@@ -19,9 +19,10 @@ def reselect(
     sampling: options.Sampling = None, fill: options.Fill = None, rescore: options.Rescore = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The new release. [default: in its place]")] = None,
 ) -> None:  # fmt: skip
-    """Choose other negatives for a release, without encoding or searching again.
+    """Choose other negatives for a release.
 
-    They come from the 64 candidates that the workspace keeps of every row. What is not given stays as it was.
+    Nothing is encoded or searched again: they come from the 64 candidates that the workspace keeps of every row. What
+    is not given stays as it was.
     """
     asked = {
         "profile": profile, "negatives": negatives, "skip_top": skip_top, "window": window, "min_score": min_score,

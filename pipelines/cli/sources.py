@@ -32,13 +32,14 @@ class SourceEntry(TypedDict):
 
 
 def sources(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Show all about these.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Show all about these.")] = None,
     raw: Annotated[Path | None, typer.Option(metavar="DIR", help="Look for the files in this raw folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of objects, for a program.")] = False,
 ) -> None:
-    """List the 31 sources: quota, symmetric, brings its own negatives, licence; below, the place.
+    """List the 31 sources, or show some.
 
-    With names: their whole declarations, variant by variant.
+    A line each: quota, symmetric, brings its own negatives, licence; below it, the place. With names: their
+    whole declarations, variant by variant.
     """
     from medi.sources import ALL, by_name
 

@@ -9,9 +9,10 @@ from medi.screen import shown
 
 
 def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")]) -> None:
-    """Check a release: hash its files again and test every promise about its rows.
+    """Check that a release is whole and right.
 
-    One line a violation; exit code 0 where there is none, else 1.
+    Its files are hashed again and every promise about its rows is tested: one line a violation; exit code 0 where there
+    is none, 1 where there are some, 2 where the folder is no release.
     """
     from medi.release.verify import verify as violations
 
