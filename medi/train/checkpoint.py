@@ -1,4 +1,4 @@
-"""A model in training -> folders on the disk, each complete or not there: steps to go on from, and the model at the end.
+"""A model in training -> folders on the disk, each complete or not there: steps to go on from, the model at the end.
 
 OUT is an ordinary sentence-transformers folder with the recipe in it. Beside it, OUT.run holds what the run needs to go
 on: `step-<number>/`, each such a folder too, with the optimizer's state inside.
@@ -98,10 +98,10 @@ class Keeper:
             optimizer.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         except (OSError, RuntimeError, ValueError, KeyError, EOFError) as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
-            raise MediError(f"{path}: cannot be read ({why}); delete {path.parent} to go on from the step before") from None
+            raise MediError(f"{path}: cannot be read ({why}); delete {path.parent} and run again") from None
 
     def publish(self, model: "SentenceTransformer", facts: Mapping[str, object]) -> Path:
-        """Put the trained model in the place of OUT and return it; `facts` are what the card tells beside the recipe."""
+        """Put the trained model in the place of OUT and return it; `facts` are further lines of its card."""
         temporary = new_temporary(self.out)
         try:
             self._write_model(temporary, model, int(str(self.recipe["max_steps"])), facts)

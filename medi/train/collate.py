@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 LEAST_TEXT_TOKENS = 16
-S, T = TypeVar("S"), TypeVar("T")
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,19 @@ class Joined(NamedTuple):
     truncated: np.ndarray
 
 
-def own_tokenizer(backend: "Tokenizer", max_length_tokens: int) -> "Tokenizer":
+def own_tokenizer(backend: "Tokenizer", longest_tokens: int) -> "Tokenizer":
     """Return a copy that cuts at the maximum length and never pads: a tokenizer holds the settings of its last user."""
     from tokenizers import Tokenizer
 
     copy = Tokenizer.from_str(backend.to_str())
     copy.no_padding()
-    copy.enable_truncation(max_length_tokens)
+    copy.enable_truncation(longest_tokens)
     return copy
+
+
+def max_length_tokens(tokenizer: "Tokenizer") -> int:
+    """Return where a tokenizer of ours cuts."""
+    return int((tokenizer.truncation or {})["max_length"])
 
 
 def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Joined:
@@ -83,7 +89,7 @@ def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Join
     ends = [len(instruction) + len(text) for text in texts]
     pooled = [_pooled_from(e, len(instruction), end) for e, end in zip(encodings, ends, strict=True)]
     tokens = Tokens.of([encoding.ids for encoding in encodings], pooled)
-    longest = tokenizer.truncation["max_length"]
+    longest = max_length_tokens(tokenizer)
     is_cut = [length == longest and bool(e.overflowing) for length, e in zip(tokens.lengths, encodings, strict=True)]
     return Joined(tokens, np.array(is_cut, dtype=bool))
 
@@ -99,7 +105,7 @@ def _pooled_from(encoding: "Encoding", joint: int, end: int) -> int:
 
 def long_instructions(tokenizer: "Tokenizer", tasks: Iterable[tuple[str, Instructions]]) -> dict[str, int]:
     """Return the tasks whose instruction leaves fewer than 16 tokens for text, and the tokens of the instruction."""
-    longest = tokenizer.truncation["max_length"]
+    longest = max_length_tokens(tokenizer)
     found = {}
     for name, instructions in tasks:
         encodings = tokenizer.encode_batch(list(instructions))
@@ -109,13 +115,13 @@ def long_instructions(tokenizer: "Tokenizer", tasks: Iterable[tuple[str, Instruc
     return found
 
 
-def refuse_long(found: dict[str, int], max_length_tokens: int) -> None:
+def refuse_long(found: dict[str, int], longest_tokens: int) -> None:
     """Pass where there is nothing to refuse. Raises MediError that names all tasks with too long an instruction."""
     if found:
         names = ", ".join(f"{name} ({tokens})" for name, tokens in sorted(found.items()))
         raise MediError(
-            f"the instructions of {len(found)} tasks leave fewer than {LEAST_TEXT_TOKENS} of {max_length_tokens} tokens "
-            f"for text: {names}; give --skip-long-instructions to leave the tasks out, or --level simple"
+            f"the instructions of {len(found)} tasks leave fewer than {LEAST_TEXT_TOKENS} of {longest_tokens} "
+            f"tokens for text: {names}; give --skip-long-instructions to leave the tasks out, or --level simple"
         )
 
 
@@ -127,7 +133,8 @@ def collate(collator: Collator, step: Step) -> Batch:
     negatives = [texts[: collator.negatives] for texts in rows["negatives"].to_pylist()]
     labels = [texts[: collator.negatives] for texts in rows["negative_labels"].to_pylist()]
     hashes = StepTexts(
-        hash_texts(queries), hash_texts(positives), hash_texts(_flat(negatives)), hash_labels(rows["label"].to_pylist()),
+        hash_texts(queries), hash_texts(positives), hash_texts(_flat(negatives)),
+        hash_labels(rows["label"].to_pylist()),
         hash_labels(_flat([known or [None] * len(own) for known, own in zip(labels, negatives, strict=True)])),
     )  # fmt: skip
     shares = [share(np.arange(len(rows)), rank, collator.world) for rank in range(collator.world)]

@@ -1,4 +1,4 @@
-"""A model folder -> a model that trains: padded token ids in, unit vectors out, the instruction left out of the pooling.
+"""A model folder -> a model that trains: padded token ids in, unit vectors out, no instruction in the pooling.
 
 Any sentence-transformers model of text will do whose pooling can leave tokens out; it is loaded by the rules of
 `medi.encoder`: no code of other people, no pickles with more than weights.
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _POOLINGS = {"mean", "max", "mean_sqrt_len_tokens", "lasttoken"}
 
 
-def load_model(name: str, folder: Path, max_length_tokens: int | None, device: "torch.device | str") -> "SentenceTransformer":
+def load_model(
+    name: str, folder: Path, max_length_tokens: int | None, device: "torch.device | str"
+) -> "SentenceTransformer":
     """Return the model in float32 on a device, ready to train: prompts out of the pooling, texts cut at the length.
 
     Raises:
@@ -63,8 +65,8 @@ def _check(name: str, model: "SentenceTransformer") -> None:
     modes = [module.pooling_mode for module in model if isinstance(module, Pooling)]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise MediError(
-            f"--model {name}: pools by {', '.join(map(str, modes)) or 'nothing'}, so an instruction cannot be left out; "
-            "choose a model with mean pooling"
+            f"--model {name}: pools by {', '.join(map(str, modes)) or 'nothing'}, which no instruction can be left out "
+            "of; choose a model with mean pooling"
         )
 
 

@@ -1,4 +1,4 @@
-"""Everything that decides the weights of a run, under the names of the command's options; and what only decides its speed.
+"""Everything that decides the weights of a run, by the names of the command's options; and what decides its speed.
 
 Equal recipes give equal weights on equal processors, so a run that was stopped may go on where its recipe is the same.
 """
@@ -76,18 +76,18 @@ class Recipe:
 
     def to_json(self) -> dict[str, object]:
         """Return the recipe as a dict with a JSON form, the ablation's options among the others."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        ablation = asdict(plain.pop("ablation"))
-        maps = {name: dict(plain[name]) for name in ("model", "release")}
-        return plain | ablation | maps | {"left_out": list(self.left_out)}
+        plain: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "ablation"}
+        given = {"model": dict(self.model), "release": dict(self.release), "left_out": list(self.left_out)}
+        return plain | asdict(self.ablation) | given
 
 
 @dataclass(frozen=True)
 class Resources:
     """What decides speed, memory and how much is kept, and no weight beyond rounding.
 
-    `token_budget`: padded tokens a micro-batch, None for what suits the device. `cached`: gradient cache, for steps larger than memory. `save_every` in
-    steps, of which the last `keep` stay. `prefetch`: steps made ready ahead. `trackers`: who is told of the losses.
+    `token_budget`: padded tokens a micro-batch, None for what suits the device. `cached`: gradient cache, for steps
+    larger than memory. `save_every` in steps, of which the last `keep` stay. `prefetch`: steps made ready ahead.
+    `trackers`: who is told of the losses.
     """
 
     token_budget: int | None = None

@@ -1,6 +1,6 @@
 """A release and a model -> a trained model in OUT: everything is checked and printed first, then the loop runs.
 
-A run that was stopped goes on behind its last kept step, to the same weights; so the same command may simply be repeated.
+A run that was stopped goes on behind its last kept step, to the same weights: the same command may be repeated.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ from medi.store import Store
 from medi.train.ablations import SUPER_NI, chosen, instructions
 from medi.train.batches import TaskRows, plan
 from medi.train.checkpoint import Keeper
-from medi.train.collate import Collator, long_instructions, own_tokenizer, refuse_long
+from medi.train.collate import Collator, long_instructions, max_length_tokens, own_tokenizer, refuse_long
 from medi.train.data import Data, Instructions, Task, open_data
 from medi.train.journal import Journal
 from medi.train.loop import StepDone, Trainer, new_optimizer, share_seen, train
@@ -127,7 +127,7 @@ def _accelerator(job: Job) -> "Accelerator":
 
     wanted = [name for name in job.resources.trackers if importlib.util.find_spec(name) is not None]
     cpu = job.resources.cpu or ("LOCAL_RANK" in os.environ and not torch.cuda.is_available())
-    return Accelerator(cpu=cpu, log_with=wanted or None, project_dir=Keeper(job.out, {}).run)
+    return Accelerator(cpu=cpu, log_with=[*wanted] or None, project_dir=Keeper(job.out, {}).run)
 
 
 def _prepare(job: Job, accelerator: "Accelerator", watcher: Watcher) -> _Ready:
@@ -170,7 +170,7 @@ def _without_long(collator: Collator, recipe: Recipe, watcher: Watcher) -> tuple
     """
     too_long = long_instructions(collator.tokenizer, collator.tasks)
     if not recipe.skip_long_instructions:
-        refuse_long(too_long, collator.tokenizer.truncation["max_length"])
+        refuse_long(too_long, max_length_tokens(collator.tokenizer))
     if too_long:
         names = ", ".join(f"{name} ({tokens} tokens)" for name, tokens in sorted(too_long.items()))
         watcher.say(f"left out {len(too_long)} tasks whose instructions leave no room for text: {names}")

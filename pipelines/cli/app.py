@@ -23,6 +23,7 @@ from pipelines.cli.domains import domains
 from pipelines.cli.inspect import inspect
 from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
+from pipelines.cli.train import train
 from pipelines.cli.verify import verify
 from pipelines.stopping import STOPPED, leave, stopped_line
 
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, reselect, sources, domains, inspect, verify):
+for command in (build, reselect, sources, domains, inspect, verify, train):
     app.command()(command)
 
 
