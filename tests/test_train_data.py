@@ -1,4 +1,4 @@
-"""Releases become rows by number: checked, decoded once, cut into tasks; ablations choose tasks and word instructions."""
+"""Releases become rows by number: checked, decoded once, cut into tasks; ablations choose tasks and instructions."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,8 @@ def test_rows_are_those_of_the_release_by_number(release: Path, tmp_path: Path) 
         ("asks", 0, 1100), ("twins", 1100, 3), ("task001_yes_or_no", 1103, 3), ("task002_rewrite", 1106, 3),
     ]  # fmt: skip
     assert sorted(data.tasks[1].negatives.tolist()) == [1, 2, 2]
-    assert data.tasks[0].instructions == ("Represent the question for retrieving answers:", "Represent the answer for retrieval:")
+    told = ("Represent the question for retrieving answers:", "Represent the answer for retrieval:")
+    assert data.tasks[0].instructions == told
 
 
 def test_a_shard_is_decoded_once_and_a_changed_one_is_still_refused(release: Path, tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_a_shard_is_decoded_once_and_a_changed_one_is_still_refused(release: Pat
     shutil.copytree(release, other)
     shard = next((other / "data").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1] + b"?")
-    with pytest.raises(MediError, match=r"elsewhere does not verify: data/train-\S+: is not the file of the manifest; "):
+    with pytest.raises(MediError, match=r"elsewhere does not verify: data/train-\S+: is not the file of the manifest"):
         open_data(other, store)
     shard.unlink()
     with pytest.raises(MediError, match=r"is missing; `medi verify` says all"):

@@ -3,9 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-
-from medi.schema import EXAMPLES
+from medi.schema import row_id
 from medi.train.loop import StepDone
 from medi.train.recipe import Recipe, Resources
 from medi.train.run import Job
@@ -39,6 +37,8 @@ def write_release(folder: Path, rows: int = 20) -> None:
             about = f"{words[number % 12]} {words[(number // 12 + number + 5) % 12]}"
             row["query"] = f"{row['query']} {about}"
             row["positive"] = f"{about} {row['positive']}"
+            if name[0] != "super_ni":
+                row["id"] = row_id(name[0], name[0], str(row["query"]), str(row["positive"]))
             if name[0] == "asks":
                 row["negatives"], row["negative_scores"], row["negative_origins"] = [], [], []
     builder.write(folder)
@@ -49,8 +49,3 @@ def job(release: Path, model: Path, out: Path, resources: Resources | None = Non
     asked = {"max_steps": 6, "batch_size": 8, "learning_rate": 1e-3} | recipe
     kept = resources or Resources(save_every=100, cpu=True, trackers=())
     return Job(release, str(model), out, out.parent / "workspace", Recipe(**asked), kept, offline=True)  # type: ignore[arg-type]
-
-
-def all_rows(tables: list[pa.Table]) -> list[dict[str, object]]:
-    """Return the rows of EXAMPLES tables."""
-    return pa.concat_tables(tables).select(EXAMPLES.names).to_pylist()

@@ -106,10 +106,10 @@ def _pooled_from(encoding: "Encoding", joint: int, end: int) -> int:
 def long_instructions(tokenizer: "Tokenizer", tasks: Iterable[tuple[str, Instructions]]) -> dict[str, int]:
     """Return the tasks whose instruction leaves fewer than 16 tokens for text, and the tokens of the instruction."""
     longest = max_length_tokens(tokenizer)
+    uncut = own_tokenizer(tokenizer, 1 << 30)
     found = {}
     for name, instructions in tasks:
-        encodings = tokenizer.encode_batch(list(instructions))
-        tokens = max(len(e.ids) + sum(len(more.ids) for more in e.overflowing) for e in encodings)
+        tokens = max(len(encoding.ids) for encoding in uncut.encode_batch(list(instructions)))
         if tokens + LEAST_TEXT_TOKENS > longest:
             found[name] = tokens
     return found
