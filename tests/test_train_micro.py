@@ -7,7 +7,8 @@ import pytest
 
 from medi.train.loss import contrast
 from medi.train.micro import MicroParams, embed_step, micro_batches
-from medi.train.tokens import Padded, Tokens
+from medi.train.tokens import Tokens
+from tests.ranks import small_encoder
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +47,7 @@ def test_the_order_of_micro_batches_changes_neither_loss_nor_gradients() -> None
 def test_a_step_without_texts_gives_no_gradient_and_does_not_fail() -> None:
     import torch
 
-    encode, parameters = _encoder(0.0)
+    encode, parameters = small_encoder(0.0)
     elsewhere = torch.nn.functional.normalize(torch.randn(3, 8, dtype=torch.float64))
 
     def loss_of(own: "torch.Tensor") -> "torch.Tensor":
@@ -64,29 +65,13 @@ def _step(params: MicroParams, dropout: float = 0.0) -> list["torch.Tensor"]:
 
     random = np.random.default_rng(1)
     texts = [random.integers(1, 50, random.integers(2, 30)).tolist() for _ in range(2 * ROWS + NEGATIVES)]
-    encode, parameters = _encoder(dropout)
+    encode, parameters = small_encoder(dropout)
 
     def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
         return contrast(*vectors.split([ROWS, ROWS, NEGATIVES]), temperature=0.1)
 
     loss = embed_step(encode, Tokens.of(texts, [1] * len(texts)), loss_of, params)
     return [loss, *(parameter.grad for parameter in parameters if parameter.grad is not None), torch.rand(1)]
-
-
-def _encoder(dropout: float) -> tuple:
-    """Return a small attention model in float64 as `encode` takes it, and its parameters."""
-    import torch
-
-    torch.manual_seed(0)
-    table = torch.nn.Embedding(50, 8, dtype=torch.float64)
-    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout, batch_first=True, dtype=torch.float64)
-
-    def encode(batch: Padded) -> "torch.Tensor":
-        states = layer(table(batch.input_ids), src_key_padding_mask=batch.attention_mask == 0)
-        pooled = (states * batch.pooled_mask[:, :, None]).sum(1) / batch.pooled_mask.sum(1, keepdim=True)
-        return torch.nn.functional.normalize(pooled)
-
-    return encode, [*table.parameters(), *layer.parameters()]
 
 
 def _same(one: list["torch.Tensor"], other: list["torch.Tensor"]) -> None:

@@ -1,0 +1,22 @@
+"""Processes that share a step have the single process's loss and gradients; ranks may hold rows of any number."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.ranks import STEPS, step, work
+
+
+def test_two_processes_have_the_loss_and_the_gradients_of_one(tmp_path: Path) -> None:
+    import torch
+    from torch.multiprocessing.spawn import spawn
+
+    spawn(work, (2, tmp_path), nprocs=2)
+    expected = [step(0, 1, negatives, cached) for negatives in STEPS for cached in (False, True)]
+    for rank in range(2):
+        found = torch.load(tmp_path / f"{rank}.pt")
+        assert len(found) == len(expected) == 8
+        for mine, theirs in zip(found, expected, strict=True):
+            assert len(mine) == len(theirs) == 14
+            for one, other in zip(mine, theirs, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
