@@ -1,4 +1,5 @@
-# `make sample` builds the bundled sample; `make test` runs the tests. Both install what they need into .venv first.
+# `make sample` builds the bundled sample; `make test` runs the tests, `make test-slow` those that take long. All install
+# what they need into .venv first.
 # TORCH_INDEX=https://download.pytorch.org/whl/cpu gets the small torch, for machines without a GPU.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ KILLS ?= 40
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INSTALLED = .venv/installed
 
-.PHONY: install sample test test-real torture real lint clean
+.PHONY: install sample train-sample test test-slow test-real torture real lint clean
 
 install: $(INSTALLED)
 
@@ -25,8 +26,15 @@ sample: $(INSTALLED)
 	@.venv/bin/medi build --preset sample
 	@echo "Shards: data/medi/sample/data"
 
+# Trains MiniLM for 60 steps, some two minutes on two cores; the last line says how far the loss fell.
+train-sample: sample
+	@.venv/bin/medi train data/medi/sample --model all-MiniLM-L6-v2 --out data/models/sample --max-steps 60 --batch-size 16 --offline
+
 test: $(INSTALLED)
-	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real"
+	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real and not slow"
+
+test-slow: $(INSTALLED)
+	.venv/bin/python -m pytest -q -n $(JOBS) -m "slow and not real"
 
 test-real: $(INSTALLED)
 	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi

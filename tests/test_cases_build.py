@@ -185,6 +185,7 @@ def test_c40_cut_and_quota(tasks: dict[str, dict], raw: Path, workspace: Path, t
         assert ids == ids_of(workspace / "out", name) and len(set(ids)) == 20
 
 
+@pytest.mark.slow
 def test_c44_prefect_without_a_network_and_without_a_home(
     raw: Path, workspace: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def wait_for(url: str, seconds: float) -> None:
             time.sleep(0.3)
 
 
+@pytest.mark.slow
 def test_the_readme_s_deployment_builds_a_release(
     server: dict[str, str], repo_root: Path, tmp_path: Path, tiny_encoder: Path
 ) -> None:

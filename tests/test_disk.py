@@ -28,6 +28,7 @@ def told(done: subprocess.CompletedProcess[str], code: int = 1) -> str:
     return lines[0].removeprefix("medi: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stages", [("ingest",), ("vectors", "candidates"), ("candidates",), ("instruct",)], ids=" ".join
 )

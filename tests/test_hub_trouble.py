@@ -201,6 +201,7 @@ def build(hub: Hub, encoder: Path, workspace: Path, *more: str | Path) -> subpro
     return medi_build(*named, *places, *more, environment=online)
 
 
+@pytest.mark.slow
 def test_a_build_gets_over_trouble_and_is_repeated_without_a_network(
     hub: Hub, tiny_encoder: Path, tmp_path: Path
 ) -> None:

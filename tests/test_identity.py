@@ -79,6 +79,7 @@ def test_prefect_threads_hash_seed_locale_folder_and_foreign_files_do_not_change
     assert "database is locked" not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_whatever_was_built_before_a_build_equals_one_from_nothing(
     built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -192,6 +193,7 @@ def test_another_revision_of_the_encoder_reads_no_raw_file_again(
     assert [sorted(ids) for ids in both] == [sorted(vector_ids(built))] * 2
 
 
+@pytest.mark.slow
 def test_changed_files_run_only_their_own_units(built: Path, cut: Path, again: Again, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     shutil.copytree(cut, raw)

@@ -18,6 +18,7 @@ LINES = 1_000_000
 BOUND_MB = {"ingest": 192, "tokens": 96, "embed": 64, "mine": 384, "sample": 64, "instruct": 64, "shards": 64}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="there is no /proc to read the peak from")
 def test_a_long_source_takes_no_more_memory_than_its_pool(tiny_encoder: Path, tmp_path: Path) -> None:
     call = [sys.executable, "-m", "tests.stage_memory", str(LINES), str(tmp_path), str(tiny_encoder)]

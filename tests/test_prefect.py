@@ -95,6 +95,7 @@ def test_a_server_that_does_not_answer_is_one_line(two_sources: Path, tiny_encod
     assert not (tmp_path / "out").exists() and not (tmp_path / "home").exists()
 
 
+@pytest.mark.slow
 def test_a_failed_step_is_red_and_what_is_mended_goes_on_to_the_same_bytes(
     two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_failed_step_is_red_and_what_is_mended_goes_on_to_the_same_bytes(
     )
 
 
+@pytest.mark.slow
 def test_a_deployed_build_is_the_same_build(two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path; from pipelines.build.flow import build_flow\n"
@@ -153,6 +155,7 @@ def test_a_deployed_build_is_the_same_build(two_sources: Path, plain: Path, tiny
     assert sorted(result["seconds"]) == ["AllNLI", "gooaq_pairs", "super_ni"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reason", "again"),
     [
@@ -219,6 +222,7 @@ def test_children_do_not_hear_a_terminals_ctrl_c_and_end_with_the_build() -> Non
     assert errors == "medi: stopped by Ctrl-C; what is finished is kept: run the same command again to go on\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_a_build_that_embeds_in_prefect_stops_at_once(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """Prefect waits for its threads, and a thread that embeds is deaf to signals: it took minutes to stop."""

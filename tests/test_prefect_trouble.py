@@ -39,6 +39,7 @@ def of_prefect(errors: str) -> list[str]:
     return [line for line in lines if "Prefect" in line]
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_without_a_home_and_with_one_that_is_closed(
     built: Path, cut: Path, tiny_encoder: Path
 ) -> None:
@@ -93,6 +94,7 @@ def servers_of(process: int) -> list[int]:
     return [child for child in found if b"uvicorn" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="there is no /proc to find the server in")
 @pytest.mark.parametrize("raw_is_whole", [True, False])
 def test_a_server_that_dies_changes_nothing(
@@ -118,6 +120,7 @@ def test_a_server_that_dies_changes_nothing(
         assert not (workspace / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="there is no /proc to find the server in")
 def test_a_server_that_hangs_changes_nothing(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     undone(built, tmp_path, "instruct")

@@ -109,6 +109,7 @@ def test_a_folder_that_does_not_say_how_it_was_built(workspace: Path) -> None:
     assert done.returncode == 1 and "does not say how the release was built" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_cross_encoder_rescores_in_build_and_reselect(
     workspace: Path, cut: Path, tiny_encoder: Path, tiny_cross_encoder: Path, tmp_path: Path
 ) -> None:

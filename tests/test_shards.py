@@ -231,6 +231,7 @@ def dies(out: Path, last: int) -> bool:
     return code == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_point_of_the_swap_leaves_one_whole_release(tmp_path: Path) -> None:
     """Whatever was reached, the next command finds a clean release, old or new, and the next build cleans up."""
     found, last = [], 0

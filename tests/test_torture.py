@@ -48,12 +48,14 @@ def test_six_kills_on_one_way_through_all_stages(ground: Ground) -> None:
     assert sum(kill.temporaries for kill in kills) >= 3
 
 
+@pytest.mark.slow
 def test_a_long_encode_goes_on_inside_a_source(ground: Ground, tmp_path: Path) -> None:
     kills, encoded = chunk_round(ground, tmp_path, random.Random(0))
     assert [kill.stage for kill in kills] == ["embed", "candidates"] and encoded == [1, 2]
     assert kills[1].recomputed == 0
 
 
+@pytest.mark.slow
 def test_what_a_killed_reselect_leaves_the_next_one_removes(searched: Ground) -> None:
     again = ["reselect", str(searched.out), "--negatives", "2"]
     kill = interrupted(searched, again, Moment("mine", 2), searched.expected)

@@ -24,6 +24,7 @@ def options(raw: Path, workspace: Path, encoder: Path) -> list[str]:
     return [*map(str, places), "--runner", "none", "--sources", SOURCES]
 
 
+@pytest.mark.slow
 def test_what_may_not_be_read_fails_alone(tiny_encoder: Path, tmp_path: Path) -> None:
     raw, workspace = tmp_path / "raw", tmp_path / "w"
     cut_of_sample(raw)
