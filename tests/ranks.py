@@ -1,6 +1,7 @@
 """A small encoder, and one training step of it on a rank's share of the rows: what the processes of a test run."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,8 +62,11 @@ def work(rank: int, world: int, folder: Path) -> None:
     import torch
     from torch import distributed
 
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", f"file://{folder / 'meet'}", rank=rank, world_size=world)
+    meet = f"file://{folder / 'meet'}"
+    distributed.init_process_group("gloo", meet, timedelta(minutes=2), rank=rank, world_size=world)
     results = [step(rank, world, negatives, cached) for negatives in STEPS for cached in (False, True)]
     torch.save(results, folder / f"{rank}.pt")
     distributed.destroy_process_group()
+    torch.set_num_threads(threads)
