@@ -163,7 +163,9 @@ def test_debug_shows_the_traceback_of_a_foreseen_error() -> None:
 @pytest.mark.parametrize(("signal", "code", "name"), [("SIGINT", 130, "Ctrl-C"), ("SIGTERM", 143, "SIGTERM")])
 def test_a_stopped_run_says_how_to_go_on(signal: str, code: int, name: str) -> None:
     send = f"os.kill(os.getpid(), signal.{signal})"
-    stop = f"import os, signal, time\napp.command('stop')(lambda: ({send}, time.sleep(9)))"
+    # Whoever runs the tests behind `&` has them ignore SIGINT, and children too.
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    stop = f"import os, signal, time\n{heard}\napp.command('stop')(lambda: ({send}, time.sleep(9)))"
     done = medi("stop", code=stop)
     assert done.returncode == code
     assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
