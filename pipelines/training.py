@@ -29,7 +29,7 @@ def job_of(options: Mapping[str, object]) -> Job:
     """Return the job of `medi train`'s options, by name and None where they are not given.
 
     Raises:
-        UsageError: an option that is needed is absent, or none has such a name.
+        UsageError: an option that is needed is absent, none has such a name, or a value cannot be.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if missing := [name for name in ("release", "model", "out") if name not in given]:
@@ -48,7 +48,7 @@ def job_of(options: Mapping[str, object]) -> Job:
     if given:
         raise UsageError(f"{min(given)}: no option of training has this name; see `medi train --help`")
     recipe["ablation"] = replace(Ablation(), **ablation)
-    parts = {"recipe": replace(Recipe(), **recipe), "resources": replace(Resources(), **resources)}
+    parts = {"recipe": replace(Recipe(), **recipe).check(), "resources": replace(Resources(), **resources).check()}
     return replace(Job(release, model, out, workspace), **parts, **job)
 
 

@@ -36,13 +36,16 @@ def lines_of(program: str) -> list[list[str]]:
 
 
 def test_every_command_is_checked_by_some_test() -> None:
-    known = {"medi", "make", "python", "prefect"}
+    known = {"medi", "make", "python", "prefect", "torchrun"}
     strange = [c for c in commands() if c not in ELSEWHERE and Path(c.split()[0]).name not in known]
     assert strange == []
     assert len(lines_of("medi")) >= 10
 
 
-@pytest.mark.parametrize("args", lines_of("medi"), ids=" ".join)
+LAUNCHED = [args[args.index("pipelines.cli.app") + 1 :] for args in lines_of("torchrun")]
+
+
+@pytest.mark.parametrize("args", [*lines_of("medi"), *LAUNCHED], ids=" ".join)
 def test_medi_commands_parse(args: list[str]) -> None:
     group = get_command(app)
     command = group.get_command(group.make_context("medi", list(args)), args[0])
@@ -61,17 +64,25 @@ def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> No
 
 
 @pytest.mark.parametrize("args", lines_of("python"), ids=" ".join)
-def test_python_commands_take_the_options_of_medi_build(args: list[str], repo_root: Path) -> None:
-    call = [sys.executable, *args, "--scale", "0"]
+def test_python_commands_take_the_options_of_medi(args: list[str], repo_root: Path) -> None:
+    wrong, says = {
+        "pipelines.build": (("--scale", "0"), "medi: --scale 0.0: a quota of nothing"),
+        "pipelines.train": (("--temperature", "0"), "medi: --temperature 0.0: give a number above 0"),
+    }[args[1]]
+    call = [sys.executable, *args, *wrong]
     done = subprocess.run(call, cwd=repo_root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("medi: --scale 0.0: a quota of nothing")
+    assert done.stderr.startswith(says)
 
 
 @pytest.fixture
-def beside_the_sample(tmp_path: Path, sample_workspace: Path) -> Path:
-    """A folder in which data/ is the workspace of the sample, as it is after `make sample`."""
-    (tmp_path / "data").symlink_to(sample_workspace)
+def beside_the_sample(tmp_path: Path, sample_workspace: Path, tiny_encoder: Path) -> Path:
+    """A folder in which data/ has the release of the sample, as after `make sample`, and a model in place of the one of
+    `make train-sample`.
+    """
+    (tmp_path / "data" / "models").mkdir(parents=True)
+    (tmp_path / "data" / "medi").symlink_to(sample_workspace / "medi")
+    (tmp_path / "data" / "models" / "sample").symlink_to(tiny_encoder)
     return tmp_path
 
 
@@ -88,7 +99,8 @@ def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
 
 
 def test_medi_commands_run_on_the_sample(beside_the_sample: Path) -> None:
-    shown = {args[0]: args for args in lines_of("medi") if "data/medi/sample" in args}
+    # tests/test_train_cli.py trains.
+    shown = {args[0]: args for args in lines_of("medi") if "data/medi/sample" in args and args[0] != "train"}
     assert set(shown) == {"domains", "inspect", "reselect", "verify"}
     for args in shown.values():
         assert run([sys.executable, "-m", "pipelines.cli.app", *args], beside_the_sample).strip()

@@ -84,7 +84,7 @@ def test_instructions_that_leave_fewer_than_16_tokens_are_named_all_at_once(toke
     ]
     found = long_instructions(tokenizer, tasks)
     assert found == {"query": 128 - 16 + 1, "document": 600 + special}
-    told = r"of 2 tasks leave fewer than 16 of 128 tokens for text: document \(60\d\), query \(113\)"
+    told = r"tasks whose instructions leave fewer than 16 of 128 tokens for text: document \(60\d\), query \(113\)"
     with pytest.raises(MediError, match=told):
         refuse_long(found, 128)
     refuse_long({}, 128)

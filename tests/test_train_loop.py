@@ -186,7 +186,8 @@ def test_what_a_plan_leaves_out_is_said_and_ablations_reach_the_rows(
     release: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     heard = Heard()
-    asked = job(release, tiny_encoder, tmp_path / "out", PLAIN, max_steps=2, remainder="drop", batch_size=16, negatives=0)
+    few: dict[str, object] = {"max_steps": 2, "remainder": "drop", "batch_size": 16, "negatives": 0}
+    asked = job(release, tiny_encoder, tmp_path / "out", PLAIN, **few)
     run(replace(asked, recipe=replace(asked.recipe, ablation=Ablation(tasks="symmetric", super_ni=False))), heard)
     assert [done.task for done in heard.steps] == ["twins", "twins"]
     assert "rows an epoch leaves out (remainder): twins 4" in heard.lines

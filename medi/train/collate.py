@@ -120,8 +120,8 @@ def refuse_long(found: dict[str, int], longest_tokens: int) -> None:
     if found:
         names = ", ".join(f"{name} ({tokens})" for name, tokens in sorted(found.items()))
         raise MediError(
-            f"the instructions of {len(found)} tasks leave fewer than {LEAST_TEXT_TOKENS} of {longest_tokens} "
-            f"tokens for text: {names}; give --skip-long-instructions to leave the tasks out, or --level simple"
+            f"tasks whose instructions leave fewer than {LEAST_TEXT_TOKENS} of {longest_tokens} tokens for text: "
+            f"{names}; give --skip-long-instructions to leave them out, or --level simple"
         )
 
 

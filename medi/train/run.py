@@ -173,7 +173,7 @@ def _without_long(collator: Collator, recipe: Recipe, watcher: Watcher) -> tuple
         refuse_long(too_long, max_length_tokens(collator.tokenizer))
     if too_long:
         names = ", ".join(f"{name} ({tokens} tokens)" for name, tokens in sorted(too_long.items()))
-        watcher.say(f"left out {len(too_long)} tasks whose instructions leave no room for text: {names}")
+        watcher.say(f"left out, as their instructions leave no room for text: {names}")
     kept = [(name, told) for name, told in collator.tasks if name not in too_long]
     return replace(collator, tasks=kept), tuple(sorted(too_long))
 
