@@ -373,12 +373,12 @@ def test_the_licence_of_a_task_is_the_one_its_file_states(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("stated", "pool_rows", "line"),
     [
-        ({"mined": 4}, 4, None),
-        ({"mined": 9}, 9, None),  # five rows of the pool were over the quota
-        ({"mined": 9}, 4, "9 mined negatives, the shards have 4"),
-        ({"mined": 3}, 9, "3 mined negatives, the shards have 4"),
-        ({"mined": 4, "given": 1}, 4, "1 given negatives, the shards have 0"),
-        ({}, 9, "0 mined negatives, the shards have 4"),
+        ({"given": 4, "mined": 4}, 4, None),
+        ({"given": 5, "mined": 9}, 9, None),  # some rows of the pool were over the quota
+        ({"given": 4, "mined": 9}, 4, "9 mined negatives, the shards have 4"),
+        ({"given": 4, "mined": 3}, 9, "3 mined negatives, the shards have 4"),
+        ({"given": 4, "mined": 4, "random": 1}, 4, "1 random negatives, the shards have 0"),
+        ({"mined": 4}, 9, "0 given negatives, the shards have 4"),
     ],
 )
 def test_the_account_of_mining_is_that_of_the_rows(
