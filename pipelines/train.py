@@ -48,7 +48,7 @@ def train_flow(options: Mapping[str, object]) -> dict[str, object]:
 
 def _report(trained: Trained) -> str:
     return (
-        "| steps | loss, first tenth | loss, last tenth |\n|---:|---:|---:|\n"
+        "| steps | loss of a task's first step | of its last step |\n|---:|---:|---:|\n"
         f"| {trained.steps:,} | {trained.first_loss:.4f} | {trained.last_loss:.4f} |\n"
     )
 

@@ -14,6 +14,8 @@ from sentence_transformers import SentenceTransformer
 
 from medi.errors import MediError, UsageError
 from medi.train.ablations import Ablation
+from medi.train.journal import Journal
+from medi.train.loop import StepDone
 from medi.train.recipe import Recipe, Resources, difference
 from medi.train.run import Job, run
 from tests.conftest import Once
@@ -71,6 +73,19 @@ def test_a_run_trains_says_its_recipe_and_leaves_an_ordinary_model(
     again = Heard()
     assert run(asked, again) == trained
     assert again.steps == [] and again.lines[-1] == f"{tmp_path / 'out'} is the model of this recipe already"
+
+
+def test_losses_are_compared_task_by_task_and_by_their_largest_steps(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    assert all(map(math.isnan, journal.losses()))
+    journal.begin(0)
+    for step, (task, loss, rows) in enumerate([("a", 9.0, 8), ("b", 1.0, 8), ("a", 5.0, 8), ("b", 0.0, 2)], 1):
+        journal.add(StepDone(step, 0, task, loss, 0.1, 1.0, rows, 10, 10, step - 1, 0.0, 1.0))
+    assert journal.losses() == (5.0, 3.0)
+    assert journal.truncated() == {"a": 2, "b": 4}
+    journal.path.write_text(journal.path.read_text() + '{"step": 5, "lo')
+    journal.begin(2)
+    assert journal.losses() == (5.0, 5.0)
 
 
 def test_the_learning_rate_rises_for_a_tenth_and_falls_to_the_end() -> None:

@@ -31,10 +31,18 @@ class Journal:
             file.write(json.dumps(done._asdict()) + "\n")
 
     def losses(self) -> tuple[float, float]:
-        """Return the mean loss of the first and of the last tenth of the steps; not a number where there is none."""
-        losses = [json.loads(line)["loss"] for line in self._lines()]
-        tenth = max(1, len(losses) // 10)
-        return (fmean(losses[:tenth]), fmean(losses[-tenth:])) if losses else (float("nan"), float("nan"))
+        """Return the mean over tasks of the loss of a task's first step, and of its last; of its largest steps alone.
+
+        How large a loss is depends on the task and on the rows that meet, so steps of several tasks say little.
+        """
+        by_task: dict[str, list[tuple[int, float]]] = {}
+        for line in self._lines():
+            done = json.loads(line)
+            by_task.setdefault(done["task"], []).append((done["rows"], done["loss"]))
+        if not by_task:
+            return float("nan"), float("nan")
+        largest = [_largest(steps) for steps in by_task.values()]
+        return fmean(losses[0] for losses in largest), fmean(losses[-1] for losses in largest)
 
     def truncated(self) -> Counter[str]:
         """Return how many texts of each task were cut."""
@@ -50,3 +58,9 @@ class Journal:
             return []
         lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
         return [line for line in lines if line.endswith("\n")]
+
+
+def _largest(steps: list[tuple[int, float]]) -> list[float]:
+    """Return the losses of those (rows, loss) that have the most rows."""
+    most_rows = max(rows for rows, _ in steps)
+    return [loss for rows, loss in steps if rows == most_rows]

@@ -67,7 +67,7 @@ class Watcher(Protocol):
 
 
 class Trained(NamedTuple):
-    """Where the model is, the steps behind it, and the mean loss of the first and of the last tenth of them."""
+    """Where the model is, the steps behind it, and the mean over tasks of the losses of their first and last steps."""
 
     out: Path
     steps: int
@@ -112,6 +112,8 @@ def run(job: Job, watcher: Watcher) -> Trained:
     model = ready.model
     if first_step:
         model = load_model(job.model, keeper.folder(first_step), ready.recipe.max_length, accelerator.device)
+    if job.resources.compile:
+        model[0].model.compile(dynamic=True)
     trainer = Trainer(
         model, new_optimizer(model, ready.recipe), accelerator, ready.tasks, ready.collator, ready.recipe, job.resources
     )
@@ -138,8 +140,6 @@ def _prepare(job: Job, accelerator: "Accelerator", watcher: Watcher) -> _Ready:
         files = fetch.find_encoder(_full_name(job.model), job.revision, how)
         folder = fetch.fetch_encoder(files, how)
     model = load_model(job.model, folder, job.recipe.max_length, accelerator.device)
-    if job.resources.compile:
-        model[0].model.compile(dynamic=True)
     longest = int(model.max_seq_length or 0)
     collator = Collator(
         data, _named(data, job.recipe), own_tokenizer(tokenizer_of(model), longest), job.recipe.negatives,
@@ -218,17 +218,17 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
                 if done.step % trainer.resources.save_every == 0 and done.step < steps:
                     keeper.save_step(done.step, trainer.model, trainer.optimizer)
             watcher.step(done)
+        first_loss, last_loss = journal.losses()
+        if is_main:
+            facts = {"first loss": first_loss, "last loss": last_loss, "truncated texts": dict(journal.truncated())}
+            keeper.publish(trainer.model, facts)
+        accelerator.wait_for_everyone()
     except MediError as error:
         kept = keeper.steps()
         last = f"the last good step is {keeper.folder(kept[-1])}" if kept else "no step was kept yet"
         raise MediError(f"{error}; {last}") from error
     finally:
         accelerator.end_training()
-    first_loss, last_loss = journal.losses()
-    if is_main:
-        facts = {"first loss": first_loss, "last loss": last_loss, "truncated texts": dict(journal.truncated())}
-        keeper.publish(trainer.model, facts)
-    accelerator.wait_for_everyone()
     return Trained(keeper.out, steps, first_loss, last_loss)
 
 

@@ -20,7 +20,7 @@ def train(
     weight_decay: of.WeightDecay = None, max_grad_norm: of.MaxGradNorm = None, dtype: of.Dtype = None,
     seed: of.Seed = None, resume: of.Resume = False, save_every: of.SaveEvery = None, keep: of.Keep = None,
     token_budget: of.TokenBudget = None, grad_cache: of.GradCache = False, compile: of.Compile = False,
-    cpu: of.Cpu = False, log: of.Log = "tensorboard,wandb", revision: of.Revision = None,
+    cpu: of.Cpu = False, trackers: of.Trackers = "tensorboard,wandb", revision: of.Revision = None,
     workspace: of.Workspace = None, offline: of.Offline = False, runner: of.Runner = "none",
 ) -> None:  # fmt: skip
     """Train an embedding model on a release.
@@ -37,7 +37,7 @@ def train(
         "skip_long_instructions": skip_long_instructions, "learning_rate": learning_rate, "warmup_ratio": warmup_ratio,
         "weight_decay": weight_decay, "max_grad_norm": max_grad_norm, "dtype": dtype, "seed": seed, "resume": resume,
         "save_every": save_every, "keep": keep, "token_budget": token_budget, "cached": grad_cache, "compile": compile,
-        "cpu": cpu, "trackers": _trackers(log), "revision": revision, "workspace": workspace and str(workspace),
+        "cpu": cpu, "trackers": _trackers(trackers), "revision": revision, "workspace": workspace and str(workspace),
         "offline": offline,
     }  # fmt: skip
     _train(options, runner)
@@ -64,7 +64,8 @@ def _train(options: Mapping[str, object], runner: str) -> None:
 
             trained = run(job, shows)
     if is_first:
-        shows.say(f"loss {trained.first_loss:.4f} in the first tenth of the steps, {trained.last_loss:.4f} in the last")
+        first, last = f"{trained.first_loss:.4f}", f"{trained.last_loss:.4f}"
+        shows.say(f"mean loss {first} in the first steps of the tasks, {last} in their last")
         print(trained.out)
 
 
@@ -80,5 +81,5 @@ def _trackers(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip() and name.strip() != "none"]
     for name in names:
         if name not in ("tensorboard", "wandb"):
-            raise UsageError(f"--log {name}: give tensorboard, wandb, both with a comma, or none")
+            raise UsageError(f"--trackers {name}: give tensorboard, wandb, both with a comma, or none")
     return names
