@@ -1,13 +1,15 @@
 """Times one training step of MiniLM beside sentence-transformers, and the loss beside the released double loop.
 
-    python -m benchmarks.train_step [--rows 64] [--negatives 1 4] [--repeats 3] [--threads 2] [--seconds-of-warm-up 0]
+    python -m benchmarks.train_step [--rows 64] [--negatives 1 4] [--repeats 3] [--threads 2]
 
 Texts are token ids with the lengths of real shards (log-normal, mean 78, median 56, cut at 256). A step is forward,
 loss and backward with dropout off, so that all ways have one loss; the ways take turns, and medians are printed.
 """
 
 import argparse
+import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -120,6 +122,7 @@ def table(ways: dict[str, Way], model: "SentenceTransformer", repeats: int) -> N
             began = time.perf_counter()
             losses[name] = float(way())
             seconds[name].append(time.perf_counter() - began)
+            print(f"{name}: {seconds[name][-1]:.2f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
     first = statistics.median(seconds[next(iter(ways))])
     print("| way | median s | times the first | loss |\n| --- | --- | --- | --- |")
     for name, taken in seconds.items():

@@ -77,13 +77,6 @@ def masks(texts: StepTexts, mask_same_label: bool = False) -> Masks:
     return Masks(torch.from_numpy(of_positives), torch.from_numpy(of_negatives))
 
 
-def is_constant(masks: Masks) -> bool:
-    """Return whether no row of the step has anything to be told from, so that its loss is 0 whatever the model does."""
-    rows = len(masks.positives)
-    others = rows * (rows - 1) - int(masks.positives.sum())
-    return others == 0 and bool(masks.negatives.all())
-
-
 def contrast(
     queries: "torch.Tensor",
     positives: "torch.Tensor",
