@@ -185,8 +185,9 @@ class _Walk:
         yield from self._order(source, task, rows)
         yield from self._instruction(rows)
         entry = self._tasks.get((source, task))
-        for found in pc.value_counts(pc.list_flatten(rows.column("negative_origins"))).to_pylist() if entry else ():
-            self._negatives[source, unit_of(entry)[0], found["values"]] += found["counts"]
+        if entry:
+            for found in pc.value_counts(pc.list_flatten(rows.column("negative_origins"))).to_pylist():
+                self._negatives[source, unit_of(entry)[0], found["values"]] += found["counts"]
         licence = task_licence(entry) if source == SUPER_NI else self._sources.get(source, {}).get("licence")
         portion = Portion(rows, source, task, entry, licence, self._known)
         for rule in RULES:

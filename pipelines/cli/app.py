@@ -102,7 +102,7 @@ def line_of(error: Exception) -> str:
         return f"{error.format_message().rstrip('.')}; see `{context.command_path if context else 'medi'} --help`"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror.lower()}; {_HELPS.get(error.errno, 'put that right and run again')}"
+        return f"{where}{error.strerror.lower()}; {_HELPS.get(error.errno or 0, 'put that right and run again')}"
     return str(error)
 
 

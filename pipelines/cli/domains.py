@@ -21,7 +21,7 @@ _QUERY_LINES = 2
 
 def domains(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A release.  [that of `medi build`]")
+        Path | None, typer.Argument(metavar="DIR", help="A release.  [default: that of `medi build`]")
     ] = None,
     n: Annotated[int, typer.Option(min=0, max=10, metavar="N", help="Queries to show of each cluster.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="A list of objects, for a program.")] = False,

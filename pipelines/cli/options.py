@@ -9,7 +9,8 @@ Preset = Annotated[
     str, typer.Option(metavar="sample|lite|full", help="Bundled rows, a fiftieth of every quota, or all of it.")
 ]
 Profile = Annotated[
-    str | None, typer.Option(metavar="paper|clean", help="The rules of mining: the paper's, or stricter.  [paper]")
+    str | None,
+    typer.Option(metavar="paper|clean", help="The rules of mining: the paper's, or stricter.  [default: paper]"),
 ]
 Raw = Annotated[Path | None, typer.Option(metavar="DIR", help="Read the files in this folder; download none.")]
 Sources = Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources; `medi sources` lists all.")]
@@ -17,7 +18,7 @@ SuperNiTasks = Annotated[
     str | None,
     typer.Option(
         metavar="all|listed|FILE",
-        help="Super-NI tasks: all that are there, the 300 listed, or those of a file.  [all; lite and full: listed]",
+        help="Super-NI tasks: all there are, the 300 listed, or a file's.  [default: all; lite and full: listed]",
     ),
 ]
 Variant = Annotated[
@@ -27,44 +28,52 @@ Take = Annotated[
     str | None,
     typer.Option(
         metavar="hash|first",
-        help="Draw lines by their hash from whole files, or take them from the start.  [hash; lite: first]",
+        help="Draw lines by their hash from whole files, or take them from the start.  [default: hash; lite: first]",
     ),
 ]
-Scale = Annotated[float | None, typer.Option(metavar="F", help="Multiply every quota by this.  [1; lite: 0.02]")]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [0]")]
+Scale = Annotated[
+    float | None, typer.Option(metavar="F", help="Multiply every quota by this.  [default: 1; lite: 0.02]")
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of every draw.  [default: 0]")]
 Encoder = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME_OR_PATH", help="The model that mining compares texts with.  [all-MiniLM-L6-v2; full: sentence-t5]"
+        metavar="NAME_OR_PATH",
+        help="The model that mining compares texts with.  [default: all-MiniLM-L6-v2; full: sentence-t5]",
     ),
 ]
-Revision = Annotated[str | None, typer.Option(metavar="R", help="The encoder's revision on the Hub.  [main]")]
+Revision = Annotated[str | None, typer.Option(metavar="R", help="The encoder's revision on the Hub.  [default: main]")]
 Dtype = Annotated[
-    str | None, typer.Option(metavar="float32|bfloat16", help="The encoder's arithmetic.  [float32]")
+    str | None, typer.Option(metavar="float32|bfloat16", help="The encoder's arithmetic.  [default: float32]")
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The release.  [WORKSPACE/medi/PRESET]")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The release.  [default: WORKSPACE/medi/PRESET]")]
 Workspace = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Downloads and finished artifacts.  [$MEDI_HOME, else data]")
+    Path | None, typer.Option(metavar="DIR", help="Downloads and finished artifacts.  [default: $MEDI_HOME, else data]")
 ]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Sources worked on at once.  [the cores]")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Sources worked on at once.  [default: the cores]")]
 Runner = Annotated[
-    str | None, typer.Option(metavar="threads|dask|ray|none", help="What runs them; none: no Prefect.  [threads]")
+    str | None,
+    typer.Option(metavar="threads|dask|ray|none", help="What runs them; none: no Prefect.  [default: threads]"),
 ]
-Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.  [what is free]")]
+Memory = Annotated[
+    str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.  [default: what is free]")
+]
 Offline = Annotated[bool | None, typer.Option("--offline", help="No network call at all.")]
 MaxBadRows = Annotated[
-    str | None, typer.Option(metavar="N|P%", help="Broken lines of a source that are passed over.  [0]")
+    str | None, typer.Option(metavar="N|P%", help="Broken lines of a source that are passed over.  [default: 0]")
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Lines that would be mended count as broken.")]
 CheckAllLines = Annotated[bool, typer.Option("--check-all-lines", help="Parse also lines that are not drawn.")]
 Negatives = Annotated[
-    int | None, typer.Option(metavar="N", help="Negatives that a row is to have, 1 to 16.  [1; clean: 4]")
+    int | None, typer.Option(metavar="N", help="Negatives that a row is to have, 1 to 16.  [default: 1; clean: 4]")
 ]
 Strategy = Annotated[
-    str | None, typer.Option(metavar="passage|s_neg", help="Search pairs by document, or by s_neg.  [passage]")
+    str | None, typer.Option(metavar="passage|s_neg", help="Search pairs by document, or by s_neg.  [default: passage]")
 ]
-SkipTop = Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest candidates.  [0]")]
-Window = Annotated[int | None, typer.Option(metavar="N", help="Look at the N nearest candidates, 1 to 64.  [64]")]
+SkipTop = Annotated[int | None, typer.Option(metavar="N", help="Pass over the N nearest candidates.  [default: 0]")]
+Window = Annotated[
+    int | None, typer.Option(metavar="N", help="Look at the N nearest candidates, 1 to 64.  [default: 64]")
+]
 MinScore = Annotated[float | None, typer.Option(metavar="F", help="Least cosine of a mined negative.")]
 MaxScore = Annotated[float | None, typer.Option(metavar="F", help="Highest cosine of a mined negative.")]
 AbsoluteMargin = Annotated[
@@ -74,13 +83,13 @@ RelativeMargin = Annotated[
     float | None, typer.Option(metavar="F", help="The same, as a share of the positive's score.  [clean: 0.05]")
 ]
 Sampling = Annotated[
-    str | None, typer.Option(metavar="top|random", help="Take the nearest of the window, or any.  [top]")
+    str | None, typer.Option(metavar="top|random", help="Take the nearest of the window, or any.  [default: top]")
 ]
 Fill = Annotated[
     str | None,
     typer.Option(
         metavar="none|other_rows|random",
-        help="Fill up rows that are short: not, with other rows' positives, or with any documents.  [none]",
+        help="Fill up rows that are short: not, with other rows' positives, or with any documents.  [default: none]",
     ),
 ]
 Rescore = Annotated[
