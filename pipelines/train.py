@@ -1,9 +1,8 @@
-"""The Prefect flow around a training run; importing this file imports Prefect, running it is `medi train` as a flow.
+"""The Prefect flow around a training run, `medi train --runner prefect`; importing this file imports Prefect.
 
 The flow shows the run and its losses on the server; it decides neither what is trained nor where a run goes on.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def _run_name() -> str:
 
 @flow(name=NAME, flow_run_name=_run_name, persist_result=False, validate_parameters=False)
 def train_flow(options: Mapping[str, object]) -> dict[str, object]:
-    """Train as `medi train` does; return where the model is, and its first and last loss.
+    """Train as `medi train` does; return the fields of Trained, the folder as text.
 
     `options` are those of the command by their names, for example
     `{"release": "data/medi/sample", "model": "gtr-t5-base", "out": "gtr", "max_steps": 1000}`.
@@ -43,7 +42,8 @@ def train_flow(options: Mapping[str, object]) -> dict[str, object]:
     with ending_at_once(), Shown(Console(stderr=True)) as shows:
         trained = run(job, shows)
     create_markdown_artifact(key=NAME, markdown=_report(trained), description=f"The model is {shown(str(trained.out))}")
-    return {"out": str(trained.out), "first_loss": trained.first_loss, "last_loss": trained.last_loss}
+    told: dict[str, object] = trained._asdict()
+    return told | {"out": str(trained.out)}
 
 
 def _report(trained: Trained) -> str:
@@ -61,18 +61,11 @@ def train_in_prefect(options: Mapping[str, object], shows: Shown) -> Trained:
     """
     try:
         ready_server()
-        train_flow(options)
+        told = train_flow(options)
+        return Trained(Path(str(told["out"])), *(told[name] for name in Trained._fields[1:]))  # type: ignore[arg-type]
     except NoServer as problem:
         shows.say(f"Prefect's temporary server does not start ({problem}); the run goes on without it")
     except (httpx.HTTPError, PrefectException) as problem:
         shows.say(f"Prefect failed ({reason(problem)}); the run goes on without it")
         wait_for_nobody()
-    # Behind a flow that did its work this finds the model in its place.
     return run(job_of(options), shows)
-
-
-if __name__ == "__main__":
-    from pipelines.cli.app import main
-
-    sys.argv[1:1] = ["train", "--runner", "prefect"]
-    sys.exit(main())

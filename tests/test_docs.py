@@ -64,15 +64,11 @@ def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> No
 
 
 @pytest.mark.parametrize("args", lines_of("python"), ids=" ".join)
-def test_python_commands_take_the_options_of_medi(args: list[str], repo_root: Path) -> None:
-    wrong, says = {
-        "pipelines.build": (("--scale", "0"), "medi: --scale 0.0: a quota of nothing"),
-        "pipelines.train": (("--temperature", "0"), "medi: --temperature 0.0: give a number above 0"),
-    }[args[1]]
-    call = [sys.executable, *args, *wrong]
+def test_python_commands_take_the_options_of_medi_build(args: list[str], repo_root: Path) -> None:
+    call = [sys.executable, *args, "--scale", "0"]
     done = subprocess.run(call, cwd=repo_root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(says)
+    assert done.stderr.startswith("medi: --scale 0.0: a quota of nothing")
 
 
 @pytest.fixture

@@ -141,3 +141,15 @@ def test_a_run_is_shown_by_loss_speed_padding_and_time_left() -> None:
     quiet = StringIO()
     Shown(Console(file=quiet), quiet=True).say("nothing")
     assert quiet.getvalue() == ""
+
+
+@pytest.mark.slow
+def test_a_run_in_prefect_has_the_same_weights(release: Path, tiny_t5_encoder: Path, tmp_path: Path) -> None:
+    for runner in ("none", "prefect"):
+        args = [release, "--model", tiny_t5_encoder, "--out", runner, "--cpu", "--runner", runner, *SHORT]
+        done = train("pipelines.cli.app train", tmp_path, *args)
+        assert (done.returncode, done.stdout) == (0, f"{tmp_path / runner}\n"), done.stderr
+        assert "INFO" not in done.stderr and done.stderr.count("\ntrain    3/3  loss ") == 1
+    one, other = (tmp_path / runner / "model.safetensors" for runner in ("none", "prefect"))
+    assert one.read_bytes() == other.read_bytes()
+    assert (tmp_path / "workspace" / "prefect").is_dir()
