@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 STEPS = ([2, 0, 1, 3, 0, 0, 1], [1, 1, 4, 1], [1], [0, 0, 2])
 
 
-def small_encoder(dropout: float = 0.0) -> tuple[Callable[[Padded], "torch.Tensor"], list["torch.nn.Parameter"]]:
-    """Return an attention layer in float64 as `encode` takes it, and its parameters; equal ones each time."""
+def small_encoder(
+    dropout: float = 0.0, sparse: bool = False
+) -> tuple[Callable[[Padded], "torch.Tensor"], list["torch.nn.Parameter"]]:
+    """Return an attention layer in float64 as `encode` takes it, and its parameters; equal ones each time.
+
+    `sparse` is how a model's table of tokens is trained on a CPU.
+    """
     import torch
 
     torch.manual_seed(0)
-    table = torch.nn.Embedding(50, 8, dtype=torch.float64)
+    table = torch.nn.Embedding(50, 8, dtype=torch.float64, sparse=sparse)
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout, batch_first=True, dtype=torch.float64)
 
     def encode(batch: Padded) -> "torch.Tensor":
@@ -45,7 +50,7 @@ def step(rank: int, world: int, negatives: list[int], cached: bool) -> list["tor
     shares = [share(np.arange(len(negatives)), of, world) for of in range(world)]
     owned = [np.isin(of_row, rows) for rows in shares]
     mine = np.concatenate([queries[shares[rank]], positives[shares[rank]], others[owned[rank]]])
-    encode, parameters = small_encoder()
+    encode, parameters = small_encoder(sparse=world > 1)
 
     def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
         columns = gather(vectors, [len(rows) for rows in shares], [int(own.sum()) for own in owned])

@@ -50,7 +50,7 @@ class Trainer:
         moves no position.
         """
         on_gpu = self.accelerator.device.type == "cuda"
-        budget = self.resources.token_budget or (32_768 if on_gpu else 2_048)
+        budget = self.resources.token_budget or (32_768 if on_gpu else 1_024)
         pad_id = self.model.tokenizer.pad_token_id or 0
         return MicroParams(pad_id, "right", 8 if on_gpu else 1, budget, self.resources.cached)
 

@@ -49,6 +49,9 @@ def load_model(
     model.max_seq_length = max_length_tokens or longest
     # The text may be cut, the instruction may not; and padding on the left would move the positions of a text.
     model.tokenizer.truncation_side = model.tokenizer.padding_side = "right"
+    # A dense gradient of the vocabulary would be filled and added up in every micro-batch, a tenth of a step on a CPU.
+    table = model[0].model.get_input_embeddings()  # pyright: ignore[reportCallIssue]
+    table.sparse = model.device.type == "cpu"
     model.set_pooling_include_prompt(False)
     model.prompts, model.default_prompt_name = {}, None
     return model.train()

@@ -34,14 +34,15 @@ def gather(local: "torch.Tensor", rows: Sequence[int], negatives: Sequence[int])
 
 
 def sum_gradients(parameters: Iterable["torch.nn.Parameter"]) -> None:
-    """Add up each parameter's gradient over all ranks, in place; a rank without a gradient gives zeros."""
+    """Add up each parameter's gradient over all ranks, in place, and make it dense; where a rank has none, it is 0."""
     import torch
     from torch import distributed
 
-    if not distributed.is_initialized() or distributed.get_world_size() == 1:
-        return
+    alone = not distributed.is_initialized() or distributed.get_world_size() == 1
     for parameter in parameters:
-        if parameter.requires_grad:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.to_dense()
+        if parameter.requires_grad and not alone:
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             distributed.all_reduce(parameter.grad)
 
