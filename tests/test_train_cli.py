@@ -44,7 +44,7 @@ def test_the_folder_is_on_stdout_and_everything_else_on_stderr(
     lines = done.stderr.splitlines()
     assert "  batch size: 8" in lines and "  level: detailed" in lines
     assert "3 steps to go; the whole run sees 30.0% of the rows" in lines
-    assert lines[-2].startswith("train    3/3  loss ") and "% padding  0:00:00 left" in lines[-2]
+    assert lines[-3].startswith("train    3/3  loss ") and "% padding  0:00:00 left" in lines[-3]
     assert lines[-1].startswith("mean loss ") and lines[-1].endswith(" in their last")
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     assert SentenceTransformer(str(tmp_path / "out"), device="cpu").max_seq_length == 128

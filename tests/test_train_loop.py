@@ -58,6 +58,7 @@ def test_a_run_trains_says_its_recipe_and_leaves_an_ordinary_model(
     assert [done.epoch for done in heard.steps] == [0] * 12 + [1] * 12 + [2] * 6
     assert {done.rows for done in heard.steps} == {8, 4}
     assert trained.last_loss < trained.first_loss - 1
+    assert heard.lines[-1].startswith("texts cut at 128 tokens: none; waited for batches ")
     assert "  batch size: 8" in heard.lines and "  temperature: 0.01" in heard.lines
     assert any((tmp_path / "out.run").rglob("events.out.tfevents*"))
 
@@ -80,9 +81,10 @@ def test_losses_are_compared_task_by_task_and_by_their_largest_steps(tmp_path: P
     assert all(map(math.isnan, journal.losses()))
     journal.begin(0)
     for step, (task, loss, rows) in enumerate([("a", 9.0, 8), ("b", 1.0, 8), ("a", 5.0, 8), ("b", 0.0, 2)], 1):
-        journal.add(StepDone(step, 0, task, loss, 0.1, 1.0, rows, 10, 10, step - 1, 0.0, 1.0))
+        journal.add(StepDone(step, 0, task, loss, 0.1, 1.0, rows, 10, 10, step - 1, 0.5, 2.0))
     assert journal.losses() == (5.0, 3.0)
     assert journal.truncated() == {"a": 2, "b": 4}
+    assert journal.waited_share() == 0.25
     journal.path.write_text(journal.path.read_text() + '{"step": 5, "lo')
     journal.begin(2)
     assert journal.losses() == (5.0, 5.0)

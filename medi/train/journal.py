@@ -52,6 +52,11 @@ class Journal:
             cut[done["task"]] += done["truncated"]
         return +cut
 
+    def waited_share(self) -> float:
+        """Return the share of the time that steps waited for their batch."""
+        done = [json.loads(line) for line in self._lines()]
+        return sum(step["waited_seconds"] for step in done) / max(sum(step["seconds"] for step in done), 1e-9)
+
     def _lines(self) -> list[str]:
         """Return the whole lines; the last one may be cut where a run was killed."""
         if not self.path.is_file():

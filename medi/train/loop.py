@@ -200,8 +200,12 @@ def share_seen(tasks: Sequence[TaskRows], recipe: Recipe) -> float:
     ends = [task.first_row + len(task.negatives) for task in tasks]
     is_seen = np.zeros(max(ends), dtype=bool)
     total = sum(len(task.negatives) for task in tasks)
-    for number, (_, step) in enumerate(planned(tasks, recipe)):
+    before = -1
+    for number, (_, step) in enumerate(planned(tasks, recipe), 1):
         is_seen[step.rows] = True
-        if number % 1024 == 0 and is_seen.sum() == total:
-            break
+        if number % 4096 == 0:
+            # Later epochs may bring nothing new.
+            if is_seen.sum() == before:
+                break
+            before = is_seen.sum()
     return float(is_seen.sum() / total)

@@ -220,6 +220,7 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
             watcher.step(done)
         first_loss, last_loss = journal.losses()
         if is_main:
+            watcher.say(_account(journal, trainer.recipe))
             facts = {"first loss": first_loss, "last loss": last_loss, "truncated texts": dict(journal.truncated())}
             keeper.publish(trainer.model, facts)
         accelerator.wait_for_everyone()
@@ -230,6 +231,13 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
     finally:
         accelerator.end_training()
     return Trained(keeper.out, steps, first_loss, last_loss)
+
+
+def _account(journal: Journal, recipe: Recipe) -> str:
+    """Return what a person should know of a finished run: what was cut, and whether batches were there in time."""
+    cut = ", ".join(f"{task} {texts}" for task, texts in sorted(journal.truncated().items())) or "none"
+    waited = f"waited for batches {journal.waited_share():.2%} of the time"
+    return f"texts cut at {recipe.max_length} tokens: {cut}; {waited}"
 
 
 _LOGGED = ("loss", "learning_rate", "gradient_norm", "tokens", "padded_tokens", "waited_seconds", "seconds")
