@@ -64,6 +64,17 @@ def test_in_its_place_and_again_without_a_change(workspace: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (workspace / "out").rglob("*")} == first
 
 
+def test_a_release_chosen_again_is_as_if_it_were_chosen_at_once(workspace: Path, tmp_path: Path) -> None:
+    """How many given negatives are kept hangs on what is asked for now, not on what was asked for before."""
+    first, again = workspace / "out", tmp_path / "again"
+    for number in ("4", "2", "4"):
+        assert reselect(first, "--negatives", number, "--out", tmp_path / number).returncode == 0
+        done = reselect(again if again.exists() else first, "--negatives", number, "--out", again)
+        assert done.returncode == 0 and "mined instead" not in done.stderr
+        assert files_of(again) == files_of(tmp_path / number)
+    assert files_of(tmp_path / "2") != files_of(tmp_path / "4")
+
+
 def test_more_negatives_than_were_given_are_mined(workspace: Path, tmp_path: Path) -> None:
     """The fifth given negative was never encoded; reselect mines instead, a build keeps it."""
     done = reselect(workspace / "out", "--negatives", "6", "--out", tmp_path / "six")

@@ -27,7 +27,7 @@ _COLUMNS = {
     "document_instruction": "put before the positive and the negatives, with nothing between",
     "positive": "the text that should be found",
     "label": "the query's label, where kind is `label`",
-    "negatives": "hard negatives, best first",
+    "negatives": "hard negatives: given ones in their file's order, then mined ones, best first",
     "negative_labels": "their labels, where kind is `label`; else empty",
     "positive_score": "cosine of query and positive (kind `text`: the sum of two cosines)",
     "negative_scores": "the same for each negative (kind `text`: a difference of two cosines)",
@@ -103,13 +103,15 @@ def _size_category(rows: int) -> str:
 def _opening(manifest: Manifest, rows: int) -> str:
     tasks = sum(entry["got"] > 0 for entry in manifest["tasks"])
     sources = sum(entry["got"] > 0 for entry in manifest["sources"])
+    drawn = "as they stand" if manifest["params"].get("take") == "first" else "by a seeded hash"
     return f"""# MEDI, rebuilt
 
 Instructions, queries, positives and hard negatives for training text embedding models: {rows:,} rows of {tasks:,} tasks
 from {sources:,} sources, in the manner of MEDI, the training set of InstructOR (arXiv 2212.09741).
 
-Built by `medi`: rows are drawn from each source by a seeded hash, embedded without any instruction, paired and given
-hard negatives by cosine, cut to the source's quota, and joined with the instructions of the paper. `manifest.json`
+Built by `medi`: rows are drawn from each source {drawn}, embedded without any instruction, given hard
+negatives by cosine where they bring none, cut to the source's quota, and joined with the instructions of the paper;
+Super-NaturalInstructions is paired by cosine too. `manifest.json`
 ({FORMAT}) says for every source and task what was planned, what came and what was dropped and why, and names
 every file read with its SHA-256; `{POSITIVES_FILE}` holds the known positives that no negative may be.
 `medi verify` checks all of it.

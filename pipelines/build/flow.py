@@ -109,12 +109,11 @@ def build_flow(options: Mapping[str, Json]) -> dict[str, object]:
 def run_in_prefect(job: Job) -> BuildResult:
     """Run the steps of a build as a flow, publish, and show the final table as the flow's artifact.
 
-    Where Prefect fails on the way (its server died, say), the build says so and goes on without it, to the same bytes.
+    Where Prefect fails (a server does not answer, or dies), the build says so and goes on without it, to the same bytes.
 
     Raises:
         UsageError: the runner is not installed.
-        MediError: the Prefect server that is set does not answer at the beginning, or a source failed; what others
-            made is kept, nothing is published.
+        MediError: a source failed; what others made is kept, nothing is published.
     """
     settings = job.context.settings
     runner = task_runner(settings.runner, settings.workers)
@@ -138,7 +137,7 @@ def run_in_prefect(job: Job) -> BuildResult:
             ready_server()
             return steps(options_of(settings))
         except NoServer as problem:
-            reporter().say(f"Prefect's temporary server does not start ({problem}); the build goes on without it")
+            reporter().say(f"{problem}; the build goes on without it")
         except (httpx.HTTPError, PrefectException) as problem:
             reporter().say(f"Prefect failed ({reason(problem)}); the build goes on without it")
             wait_for_nobody()

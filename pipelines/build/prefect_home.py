@@ -7,6 +7,7 @@ changed, and nothing is written into the home folder. No result depends on a ser
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -39,8 +40,21 @@ _ROOM_BYTES = 32 << 20
 _PATIENCE_SECONDS = 10.0
 
 
+# Waits for the end of the process that holds the other end of its input, and ends the server that would stay behind.
+_MOURNER = """
+import os, signal, sys
+sys.stdin.read()
+try:
+    with open(f"/proc/{sys.argv[1]}/cmdline", "rb") as file:
+        if b"prefect" in file.read():
+            os.kill(int(sys.argv[1]), signal.SIGKILL)
+except OSError:
+    pass
+"""
+
+
 class NoServer(Exception):
-    """The temporary server does not start; the message says why. A build can do without it."""
+    """No server can be used: the message says which and why. A build can do without it."""
 
 
 def settle(workspace: Path) -> None:
@@ -79,11 +93,12 @@ def _check_profiles(profiles: Path) -> None:
 
 
 def ready_server() -> None:
-    """Ask the Prefect server that a person has set whether it is there; where none is set, start the temporary one.
+    """Ask the Prefect server that a person has set whether it is there; where none is set, start the temporary one,
+    which ends with this process, however that ends.
 
     Raises:
-        MediError: a person's server does not answer as one, or the temporary one finds no room to write.
-        NoServer: the temporary one does not start.
+        MediError: the temporary one finds no room to write.
+        NoServer: a person's server does not answer as one, or the temporary one does not start.
     """
     import httpx
     from prefect import get_client
@@ -102,16 +117,25 @@ def ready_server() -> None:
     except (httpx.HTTPError, httpx.InvalidURL, RuntimeError, ValueError) as raised:
         problem = raised
     if problem is None:
-        return
-    why = reason(problem)
+        return None if url else _mourn()
     if not url:
-        raise NoServer(why)
+        raise NoServer(f"Prefect's temporary server does not start ({reason(problem)})")
     # An address may carry a password.
     place = re.sub(r"//[^/@]*@", "//", url)
-    raise MediError(
-        f"the Prefect server at {place} does not answer ({why}): start it, or unset PREFECT_API_URL "
-        "(`prefect config unset PREFECT_API_URL` where a profile sets it), or use --runner none"
-    )
+    raise NoServer(f"the Prefect server at {place}, which PREFECT_API_URL names, does not answer ({reason(problem)})")
+
+
+def _mourn() -> None:
+    """Have a process of its own end the temporary server when this one is gone: killed, it could not do so itself."""
+    from prefect.server.api.server import SubprocessASGIServer
+
+    if server := SubprocessASGIServer().server_process:
+        call = [sys.executable, "-I", "-S", "-c", _MOURNER, str(server.pid)]
+        _mourners.append(subprocess.Popen(call, stdin=subprocess.PIPE, start_new_session=True))
+
+
+# They are held, as their inputs would end with them.
+_mourners: list["subprocess.Popen[bytes]"] = []
 
 
 def reason(problem: BaseException) -> str:

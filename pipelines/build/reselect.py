@@ -72,6 +72,9 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
         return result
 
 
+_GIVEN = ("given_negatives", "given_looked_at")
+
+
 def _say_what_is_mined_instead(settings: Settings, reporter: progress.Reporter) -> None:
     """Say a line where more given negatives are asked for than were encoded."""
     given = settings.rules.given_negatives
@@ -87,13 +90,16 @@ def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> 
     open_release(folder)
     try:
         options = json.loads((folder / RUN).read_bytes())["options"]
-    except (OSError, ValueError, KeyError):
+        if not isinstance(options, dict):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError):
         raise MediError(
             f"{folder / RUN} does not say how the release was built; run `medi build` with the options you want"
         ) from None
     built = settings_from(options).rules
-    if "profile" in changes:
-        options = {name: value for name, value in options.items() if name not in MINING}
+    # How many given negatives a row keeps was found below, the last time; what is asked for now decides it anew.
+    outdated = MINING if "profile" in changes else _GIVEN if "negatives" in changes else ()
+    options = {name: value for name, value in options.items() if name not in outdated}
     asked: dict[str, object] = {**options, **changes, "out": str(out or folder), "offline": True, "show_params": False}
     settings = settings_from(asked)
     # Further given negatives of a row were never encoded; mined ones stand in for them.

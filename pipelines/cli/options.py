@@ -56,7 +56,7 @@ Runner = Annotated[
     typer.Option(metavar="threads|dask|ray|none", help="What runs them; none: no Prefect.  [default: threads]"),
 ]
 Memory = Annotated[
-    str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.  [default: what is free]")
+    str | None, typer.Option(metavar="BYTES", help="Memory to keep to, such as 8G.  [default: a quarter]")
 ]
 Offline = Annotated[bool | None, typer.Option("--offline", help="No network call at all.")]
 MaxBadRows = Annotated[
