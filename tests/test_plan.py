@@ -125,8 +125,19 @@ def test_the_plan_names_encoder_and_sources_before_their_files_come(hub: Hub, tm
     assert "model.safetensors" in fetched(hub)
     # What is here is in no plan, and nobody is asked for it again.
     asked = len(hub.asked)
-    again, _ = planned(tmp_path, "gooaq_pairs", offline=True)
+    again = prepare(resolve("full", workspace=tmp_path, encoder="o/tiny", offline=True))
     assert (again.encoder_files.missing_bytes, again.spec, len(hub.asked)) == (0, context.spec, asked)
+
+
+def test_offline_a_build_of_which_nothing_is_here_ends_with_its_plan(hub: Hub, tmp_path: Path) -> None:
+    prepared = prepare(resolve("full", workspace=tmp_path, encoder="o/tiny"))
+    assert prepared.encoder().encoder
+    asked = len(hub.asked)
+    told = "^gooaq_pairs: offline, and its files are not in .*once without --offline"
+    with pytest.raises(MediError, match=told) as one:
+        planned(tmp_path, "gooaq_pairs", offline=True)
+    # Said once, however many places the source has.
+    assert str(one.value).count("offline, and") == 1 and len(hub.asked) == asked
 
 
 def test_a_source_that_cannot_be_had_does_not_hide_the_others(hub: Hub, tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ def choose_variant(source: Source, variant_name: str | None, settings: Settings)
             return variant, refusals
     wanted = {f"DIR/{file.pattern}" for variant in variants for file in variant.files}
     reasons = "; ".join(refusals).removeprefix(f"{source.name}: ")
+    if settings.offline and any(variant.place for variant in variants):
+        # The refusals say of each place the same.
+        reasons = f"offline, and its files are not in {settings.hub}; run the same command once without --offline"
     raise NotThere(f"{source.name}: {reasons}; or put a file at {' or '.join(sorted(wanted))}, --raw DIR")
 
 

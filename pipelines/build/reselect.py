@@ -68,8 +68,8 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
         if not units or any(not group.units for group in plan.groups):
             raise MediError(f"{settings.workspace} lacks raw files; run `medi build` with these options")
         result = publish(Job(context, plan, started), finished(context, units, chains), seconds)
-        show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
-        return result
+    show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
+    return result
 
 
 _GIVEN = ("given_negatives", "given_looked_at")

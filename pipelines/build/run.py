@@ -156,8 +156,8 @@ def build(settings: Settings, console: Console | None = None) -> BuildResult:
         elif plan.failed:
             raise failure_of(plan.failed)
         result = _run(job) if done is None else publish(job, done, {})
-        show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
-        return result
+    show_result(reporter, result.out, result.content_digest, result.units, result.seconds)
+    return result
 
 
 def tidy(settings: Settings) -> None:
