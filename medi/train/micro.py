@@ -28,7 +28,7 @@ class MicroParams:
 
     pad_id: int
     side: Side = "right"
-    multiple: int = 8
+    multiple: int = 1
     token_budget: int = 2048
     cached: bool = False
 
