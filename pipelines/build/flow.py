@@ -109,7 +109,7 @@ def build_flow(options: Mapping[str, Json]) -> dict[str, object]:
 def run_in_prefect(job: Job) -> BuildResult:
     """Run the steps of a build as a flow, publish, and show the final table as the flow's artifact.
 
-    Where Prefect fails (a server does not answer, or dies), the build says so and goes on without it, to the same bytes.
+    Where Prefect fails (a server does not answer, or dies), the build says so and goes on without it to the same bytes.
 
     Raises:
         UsageError: the runner is not installed.

@@ -200,8 +200,8 @@ class Reporter:
         """Show one line for a person; names in it may be anyone's."""
         if not self.quiet:
             # A terminal gets whole words on its lines; a log gets whole lines.
-            wraps = {"soft_wrap": not self.console.is_terminal}
-            self.console.print(shown(message), markup=False, highlight=False, **wraps)
+            is_log = not self.console.is_terminal
+            self.console.print(shown(message), markup=False, highlight=False, soft_wrap=is_log)
 
     def loaded(self, name: str, seconds: float) -> None:
         """Say once how long an encoder took to load; it is part of no source's time."""
