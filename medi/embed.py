@@ -54,7 +54,7 @@ def embed(texts: Sequence[str], tokenize: Tokenize, encoder: Encoder, dtype: str
     vectors = encoder.encode(tokenize(texts))
     bad = np.flatnonzero(np.isnan(vectors).any(axis=1))
     if len(bad):
-        text = texts[bad[0]]
+        text = texts[int(bad[0])]
         other = "use --dtype float32" if dtype != "float32" else "name another --encoder"
         raise MediError(
             f"the encoder gave vectors that are zero or not finite for {len(bad):,} of {len(texts):,} texts, the first "
