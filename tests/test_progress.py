@@ -65,7 +65,7 @@ def test_a_long_step_is_not_silent() -> None:
             if text.getvalue().count("\n") >= 2:
                 break
             time.sleep(0.01)
-    assert re.match(r"(embed    0/9  0 rows  0 rows/s  at work for 0 s\n){2}", text.getvalue())
+    assert re.match(r"(embed    0/9 texts  0 texts/s  at work for 0 s\n){2}", text.getvalue())
 
 
 def test_a_terminal_shows_no_time_left_of_a_stage_that_is_over() -> None:
@@ -94,7 +94,7 @@ def test_a_text_that_two_groups_share_is_expected_once() -> None:
         for texts in (["a", "b"], ["b", "c"], []):
             reporter.expect_texts("embed", texts)
         reporter.advance("embed", rows=3, steps=3)
-    assert re.fullmatch(r"embed    3/3  3 rows  [\d,]+ rows/s  in 0 s\n", text.getvalue())
+    assert re.fullmatch(r"embed    3/3 texts  [\d,]+ texts/s  in 0 s\n", text.getvalue())
 
 
 def test_a_reporter_is_in_use_for_a_while_only() -> None:

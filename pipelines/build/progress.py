@@ -28,6 +28,8 @@ from medi.screen import shown
 # Files that are fetched end one by one: not each is worth a line.
 _FETCHED_EVERY_SECONDS = 5.0
 _STOPPED_SHORT = "the rest not done"
+# The stage whose steps are texts; those of others are units, which have rows.
+_TEXTS = "embed"
 
 
 class _RowsPerSecond(ProgressColumn):
@@ -40,7 +42,7 @@ class _RowsPerSecond(ProgressColumn):
         if task.fields.get("in_bytes"):
             return Text(f"{'MB':>14} {task.completed / max(seconds, 0.05):>4,.1f} MB/s")
         speed = f"{rows / seconds:,.0f}/s" if seconds > 0.05 else ""
-        return Text(f"{rows:>9,} rows {speed:>9}")
+        return Text(f"{rows:>9,} {'texts' if task.description == _TEXTS else 'rows'} {speed:>9}")
 
 
 class _TimeLeft(ProgressColumn):
@@ -93,6 +95,8 @@ class _Stage:
         if self.in_bytes:
             done, total = self.done / 1e6, self.total / 1e6
             return f"{name:<8} {done:,.0f}/{total:,.0f} MB  {done / seconds:,.1f} MB/s  {ending}"
+        if name == _TEXTS:
+            return f"{name:<8} {self.done:,}/{self.total:,} texts  {self.done / seconds:,.0f} texts/s  {ending}"
         speed = f"{self.rows:,} rows  {self.rows / seconds:,.0f} rows/s"
         return f"{name:<8} {self.done:,}/{self.total:,}  {speed}  {ending}"
 

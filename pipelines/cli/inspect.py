@@ -43,7 +43,9 @@ def inspect(
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
-    console.print(f"{_many(summary.rows, 'row')} of {_many(len(summary.tasks), 'task')}")
+    silent = sum(not task.rows for task in summary.tasks)
+    told = _many(len(summary.tasks) - silent, "task") + (f", none of {silent:,} more" if silent else "")
+    console.print(f"{_many(summary.rows, 'row')} of {told}")
     console.print(f"content digest {shown(summary.content_digest)}", soft_wrap=True)
     for part in (_tasks(summary.tasks), _spreads(summary), _mining(summary, task is None), *map(_row, rows)):
         console.print()
