@@ -1,5 +1,6 @@
 """Micro-batches change the padding and nothing else: loss and gradients are those of one batch of everything."""
 
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,18 +19,29 @@ ROWS, NEGATIVES = 6, 9
 
 def test_micro_batches_hold_every_row_once_and_keep_to_the_budget() -> None:
     lengths = np.random.default_rng(0).integers(1, 60, 200)
-    batches = micro_batches(lengths, token_budget=256, multiple=8)
+    batches = micro_batches(lengths, MicroParams(0, multiple=8, token_budget=256))
     assert sorted(np.concatenate(batches).tolist()) == list(range(200))
     widths = [-(-lengths[rows].max() // 8) * 8 for rows in batches]
     assert all(len(rows) * width <= 256 for rows, width in zip(batches, widths, strict=True))
-    padded = sum(len(rows) * width for rows, width in zip(batches, widths, strict=True))
-    assert padded < 1.2 * lengths.sum()
     assert widths == sorted(widths, reverse=True)
 
 
+@pytest.mark.parametrize(("cost_tokens", "expected"), [(1, 4), (4, 3), (100, 1)])
+def test_micro_batches_cost_least_of_all_ways_to_cut(cost_tokens: int, expected: int) -> None:
+    lengths = np.array([3, 12, 4, 7, 12, 3])
+    batches = micro_batches(lengths, MicroParams(0, token_budget=100, cost_tokens=cost_tokens))
+    ordered = sorted(lengths.tolist(), reverse=True)
+    cuts = (c for n in range(6) for c in combinations(range(1, 6), n))
+    ways = [[ordered[a:b] for a, b in pairwise([0, *cut, 6])] for cut in cuts]
+    cheapest = min(sum(cost_tokens + len(part) * part[0] for part in way) for way in ways)
+    assert sum(cost_tokens + len(rows) * int(lengths[rows].max()) for rows in batches) == cheapest
+    assert len(batches) == expected
+
+
 def test_a_text_longer_than_the_budget_stands_alone() -> None:
-    assert [rows.tolist() for rows in micro_batches(np.array([5, 300, 4]), token_budget=16)] == [[1], [0, 2]]
-    assert micro_batches(np.array([], dtype=int), 16) == []
+    params = MicroParams(0, token_budget=16)
+    assert [rows.tolist() for rows in micro_batches(np.array([5, 300, 4]), params)] == [[1], [0, 2]]
+    assert micro_batches(np.array([], dtype=int), params) == []
 
 
 @pytest.mark.parametrize("budget", [40, 100_000])

@@ -23,29 +23,39 @@ LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
 class MicroParams:
     """How texts meet in a forward pass; none of it changes the loss.
 
-    `token_budget`: at most so many tokens, padding included, a micro-batch. `cached`: gradient cache.
+    `token_budget`: at most so many tokens, padding included, a micro-batch. `cost_tokens`: a micro-batch takes as long
+    as so many tokens before it has any (48 on two CPU cores). `cached`: gradient cache.
     """
 
     pad_id: int
     side: Side = "right"
     multiple: int = 1
-    token_budget: int = 2048
+    token_budget: int = 1024
     cached: bool = False
+    cost_tokens: int = 48
 
 
-def micro_batches(lengths: np.ndarray, token_budget: int, multiple: int = 1) -> list[np.ndarray]:
+def micro_batches(lengths: np.ndarray, params: MicroParams) -> list[np.ndarray]:
     """Return the row numbers of each micro-batch, longest texts first; each row stands in exactly one.
 
-    A micro-batch holds as many rows as its longest text, rounded up to the multiple, leaves room for; at least one.
+    Of all ways to cut the sorted texts into micro-batches within the budget it is the one that costs least: padding in
+    wide ones against the fixed cost of many. A text longer than the budget stands alone.
     """
     order = np.argsort(-lengths, kind="stable")
-    widths = -(-lengths[order] // multiple) * multiple
-    batches = []
-    start = 0
-    while start < len(order):
-        stop = start + max(1, token_budget // int(widths[start]))
-        batches.append(order[start:stop])
-        start = stop
+    widths = -(-lengths[order] // params.multiple) * params.multiple
+    count = len(order)
+    # From the end on: what the texts behind a place cost at least, and where their first micro-batch ends.
+    least, stop = np.zeros(count + 1), np.zeros(count, dtype=int)
+    for start in range(count - 1, -1, -1):
+        most = max(1, params.token_budget // int(widths[start]))
+        sizes = np.arange(1, min(most, count - start) + 1)
+        costs = params.cost_tokens + sizes * widths[start] + least[start + 1 : start + 1 + len(sizes)]
+        best = int(costs.argmin())
+        least[start], stop[start] = costs[best], start + 1 + best
+    batches, start = [], 0
+    while start < count:
+        batches.append(order[start : stop[start]])
+        start = stop[start]
     return batches
 
 
@@ -59,7 +69,7 @@ def embed_step(encode: Encode, tokens: Tokens, loss_of: LossOf, params: MicroPar
 
     # A rank without rows of a step runs a blank, whose vector is left out again: it must meet the others all the same.
     texts = tokens if len(tokens) else Tokens.of([[params.pad_id]], [0])
-    batches = micro_batches(texts.lengths, params.token_budget, params.multiple)
+    batches = micro_batches(texts.lengths, params)
     padded = [pad(texts, rows, params.pad_id, params.side, params.multiple) for rows in batches]
     places = torch.from_numpy(np.argsort(np.concatenate(batches))[: len(tokens)])
 
