@@ -184,6 +184,7 @@ def test_another_seed_draws_again_and_encodes_only_texts_that_were_never_drawn(b
     assert before < after and len(after) < 1.1 * len(before)
 
 
+@pytest.mark.slow
 def test_another_revision_of_the_encoder_reads_no_raw_file_again(
     built: Path, tiny_encoder: Path, again: Again, tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_server_that_dies_changes_nothing(
         assert not (workspace / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="there is no /proc to find the server in")
 def test_a_build_that_is_killed_leaves_no_server(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """It cannot end its server itself, and where the process alone is killed (memory ran out), nobody else did."""
@@ -157,6 +158,7 @@ def test_a_server_that_hangs_changes_nothing(built: Path, cut: Path, tiny_encode
     assert not is_alive(server)
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_start_changes_nothing(
     built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -195,6 +197,7 @@ def listening(kind: str) -> Iterator[int]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "why"), [("silent", "ReadTimeout: timed out"), ("stranger", "JSONDecodeError: ")])
 def test_a_server_that_is_none_is_one_line_soon(
     built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path, kind: str, why: str
