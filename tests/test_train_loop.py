@@ -57,7 +57,7 @@ def test_a_run_trains_says_its_recipe_and_leaves_an_ordinary_model(
     assert heard.began == (0, 30, 1.0)
     assert [done.epoch for done in heard.steps] == [0] * 12 + [1] * 12 + [2] * 6
     assert {done.rows for done in heard.steps} == {8, 4}
-    assert trained.last_loss < trained.first_loss - 1
+    assert trained.last_loss < trained.first_loss - 0.4
     assert heard.lines[-1].startswith("texts cut at 128 tokens: none; waited for batches ")
     assert "  batch size: 8" in heard.lines and "  temperature: 0.01" in heard.lines
     assert any((tmp_path / "out.run").rglob("events.out.tfevents*"))
