@@ -92,7 +92,6 @@ def _cached(encode: Encode, padded: list[Padded], loss_of: LossOf) -> "torch.Ten
         for batch in padded:
             states.append(_random_state())
             parts.append(encode(batch))
-    after = _random_state()
     vectors = torch.cat(parts).requires_grad_()
     loss = loss_of(vectors)
     gradients = torch.autograd.grad(loss, vectors)[0].split([len(part) for part in parts])
@@ -100,7 +99,6 @@ def _cached(encode: Encode, padded: list[Padded], loss_of: LossOf) -> "torch.Ten
         # The same dropout as in the first pass, or the gradient would be another vector's.
         _set_random_state(state)
         encode(batch).backward(gradient)
-    _set_random_state(after)
     return loss.detach()
 
 
