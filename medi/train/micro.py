@@ -1,7 +1,7 @@
 """Embeds the texts of a step in micro-batches of like length: the loss stays what it is, the padding goes.
 
-`plain` keeps the graph of the whole step; `cached` keeps vectors only, and runs each micro-batch a second time for its
-gradient, so that a step may be larger than memory. Loss and gradients are the same.
+The plain step keeps the graph of all of them; the cached one keeps vectors only, and runs each micro-batch a second
+time for its gradient, so that a step may be larger than memory. Loss and gradients are the same.
 """
 
 from collections.abc import Callable
