@@ -4,8 +4,8 @@
 
 Texts are token ids with the lengths of real shards (log-normal, mean 78, median 56, cut at 256). A step is forward,
 loss and backward. With dropout off all ways have one loss, which is printed; with dropout on they do what a trainer
-does. The ways take turns, and medians are printed. MNRL over 64 rows takes 7 GB with one negative and
-more than 20 with four, or with dropout: give --without-mnrl or fewer --rows there.
+does. The ways take turns, and medians are printed. MNRL over 64 rows takes 7 GB with one negative, and more than 20
+with four, or with dropout: give --without-mnrl or fewer --rows there.
 """
 
 import argparse
