@@ -131,6 +131,7 @@ def _tokenizer(model: "SentenceTransformer", spec: EncoderSpec) -> Tokenize:
     lock = threading.Lock()
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text."""
         with lock:
             return model.tokenizer(
                 list(texts), truncation=True, max_length=spec.max_length_tokens, return_attention_mask=False,

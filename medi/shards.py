@@ -123,6 +123,7 @@ class _Order:
         self._last = (-1, "")
 
     def check(self, table: pa.Table) -> None:
+        """Pass where the next table may follow. Raises MediError where it breaks what a release promises."""
         if not table.schema.equals(EXAMPLES):
             raise _fault_of_medi(f"a table has the columns {table.schema.names}, not those of EXAMPLES")
         kinds = table.select(["source", "task"]).group_by(["source", "task"]).aggregate([]).to_pylist()
@@ -143,6 +144,7 @@ class _Order:
             raise _fault_of_medi(f"{source}: task {task}: row {ids[falling + 1]} stands after row {ids[falling]}")
 
     def check_end(self) -> None:
+        """Pass where every promised row came. Raises MediError where some did not, or where there was no row at all."""
         for (source, task), got in self._got.items():
             if got:
                 raise _fault_of_medi(f"{source}: task {task} should have {got} rows and never came")

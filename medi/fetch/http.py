@@ -58,6 +58,7 @@ def head(what: str, url: str, settings: Settings) -> Head:
     from huggingface_hub import get_session
 
     def ask() -> Head:
+        """Return what the server says of the file, in one request."""
         headers = {"Accept-Encoding": "identity"}
         answer = get_session().head(url, headers=headers, timeout=timeout(settings))
         if answer.status_code in (405, 501):
@@ -101,6 +102,7 @@ def read_body(body: Body, part: Path, upto_bytes: int | None, settings: Settings
     total = body.size_bytes
 
     def attempt() -> int | None:
+        """Fetch what is missing behind the part that is here; return the size of the whole file, where it is told."""
         nonlocal total
         here = part.stat().st_size
         goal = _lesser(upto_bytes, total)

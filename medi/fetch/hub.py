@@ -39,6 +39,7 @@ def list_repository(repo: str, kind: str, revision: str, settings: Settings) -> 
     what = f"hub {kind} {repo}"
 
     def ask() -> tuple[str, list[Listed]]:
+        """Return the commit and the listed files, in one request."""
         # One request with a time limit; list_repo_tree would page, wait without limit and retry unseen.
         info = describe(repo, revision=revision, files_metadata=True, timeout=timeout(settings))  # type: ignore[arg-type]
         commit = info.sha or ""

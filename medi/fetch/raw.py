@@ -70,6 +70,7 @@ def digested(found: Found, memo_dir: Path, say: Callable[[str], None] = silent) 
         say(f"{name}: {PurePosixPath(name).name}.gz lies beside it and is read; nothing is read twice")
 
     def fill(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
+        """Return the files, each with its digest."""
         return tuple(f if f.sha256 else replace(f, sha256=digest_file(f.path, memo_dir, say)) for f in files)
 
     return replace(found, files=fill(found.files), pages=fill(found.pages))

@@ -44,6 +44,7 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
     row_bytes = queries.shape[1] * 8
 
     def score(part: slice) -> None:
+        """Fill the scores of some of the queries."""
         for columns in _blocks(slice(0, numbers.shape[1]), row_bytes):
             for rows in _blocks(part, (columns.stop - columns.start) * row_bytes):
                 taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64, order="C")

@@ -220,6 +220,7 @@ def _record_bytes(value: object, repeated: str | None = None) -> bytes:
     twice = [] if repeated is None else [repeated]
 
     def plain(part: object) -> object:
+        """Return a value as plain JSON values, and note where a key stands twice."""
         if isinstance(part, _Object):
             if part.twice:
                 twice.append(part.twice)

@@ -165,6 +165,7 @@ def ahead(make: Callable[[S], T], steps: Iterable[S], depth: int) -> Iterator[tu
     rest = iter(steps)
 
     def work() -> tuple[T] | None:
+        """Return the next step made ready, or None behind the last."""
         # The steps are also found in the thread: an epoch's plan takes a moment.
         for step in rest:
             return (make(step),)

@@ -85,6 +85,7 @@ def planned(tasks: Sequence[TaskRows], recipe: Recipe, first_step: int = 0) -> I
     """Yield (epoch, step) from a step on, counted over all epochs, to the last of the recipe."""
 
     def endless() -> Iterator[tuple[int, Step]]:
+        """Yield the steps of one epoch after another."""
         epoch, skipped = 0, first_step
         while True:
             steps = plan(tasks, recipe.plan, epoch).steps
@@ -154,10 +155,12 @@ def step_loss(trainer: Trainer, batch: Batch) -> "torch.Tensor":
     masks = Masks(*(mask.to(device) for mask in batch.masks))
 
     def encoded(padded: Padded) -> "torch.Tensor":
+        """Return the vectors of a micro-batch, in the recipe's arithmetic."""
         with torch.autocast(device.type, torch.bfloat16, enabled=recipe.dtype == "bfloat16"):
             return encode(trainer.model, padded)
 
     def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
+        """Return the loss of the whole step, with the vectors of all ranks."""
         columns = gather(vectors, batch.rows, batch.negatives)
         return contrast(*columns, masks, recipe.temperature, recipe.forward_candidates)
 

@@ -74,6 +74,7 @@ def embed_step(encode: Encode, tokens: Tokens, loss_of: LossOf, params: MicroPar
     places = torch.from_numpy(np.argsort(np.concatenate(batches))[: len(tokens)])
 
     def ordered_loss(vectors: "torch.Tensor") -> "torch.Tensor":
+        """Return the loss of vectors that stand in the micro-batches' order."""
         return loss_of(vectors[places.to(vectors.device)])
 
     if params.cached:

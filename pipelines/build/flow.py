@@ -71,6 +71,7 @@ def _task(kind: str) -> "Task[[str, Context, Step], Step]":
 
     @task(name=kind, task_run_name=f"{kind} {{name}}", cache_policy=NO_CACHE, persist_result=False, **retries)
     def step(name: str, context: Context, before: Step) -> Step:
+        """Run one kind of step for one group, as a task of Prefect."""
         try:
             ended = run_step(kind, context, before.group)
         except MediError as error:
@@ -121,6 +122,7 @@ def run_in_prefect(job: Job) -> BuildResult:
 
     @flow(name=NAME, flow_run_name=_run_name, task_runner=runner, persist_result=False, validate_parameters=False)
     def steps(options: Mapping[str, Json]) -> BuildResult:
+        """Run what is missing, and publish."""
         # Inside the flow, because Prefect sets a handler of its own for SIGTERM when the flow begins.
         with ending_at_once():
             ended.extend(_ordered(job))

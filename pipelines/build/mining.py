@@ -120,6 +120,7 @@ def _candidates(desk: Desk, look: Look) -> Record:
         params |= {"strategy": strategy, "symmetric": given.symmetric, "clusters": given.clusters}
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the candidates of every row."""
         if given:
             return mine.pair_candidates(desk.table, desk.texts, given, strategy, desk.context.search)
         task = mine.label_candidates if desk.kind == "label" else mine.text_candidates
@@ -132,6 +133,7 @@ def _near(desk: Desk, look: Look) -> Record:
     """Return the record of the near-duplicates among the unit's queries, positives and given negatives."""
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the groups of near-duplicates."""
         from medi.mine.near import near_groups
 
         others = (text for listed in desk.table["other_positives"].to_pylist() for text in listed)
@@ -153,6 +155,7 @@ def _rescored(desk: Desk, candidates: Record, look: Look) -> Record:
     params |= {name: getattr(rules, name) for name in names}
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the candidates with the scores of the cross-encoder."""
         listed = desk.context.store.open(candidates)
         score = desk.context.cross_encoder().score
         with desk.context.device():
@@ -173,6 +176,7 @@ def _pairs(desk: Desk, candidates: Record, near: Record | None, rescored: Record
     inputs |= {name: r.content for name, r in (("near", near), ("rescored", rescored)) if r is not None}
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the pairs that the rules choose."""
         hints = mine.Hints(
             near and _near_of(desk.texts, context.store.open(near)),
             rescored and context.store.open(rescored),

@@ -43,6 +43,7 @@ def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
     prefixes = {file.name for file in unit.files if file.prefix}
 
     def pages(wanted: Collection[str]) -> Iterable[Page]:
+        """Return the pages that are wanted, from the knowledge source of the unit."""
         return read.wanted_pages([(file.path, file.name) for file in unit.pages], wanted)
 
     return ingest(

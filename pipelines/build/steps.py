@@ -74,6 +74,7 @@ def tokens_step(context: Context, unit: Unit, rows: Record, look: Look = NOTHING
         params["given_looked_at"] = context.rules.given_looked_at
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the tokens of the unit's texts."""
         texts = mine.texts_to_tokenize(context.store.open(rows), kind_of(rows), given_rules(context, unit))
         return tokens(texts, context.encoder().tokenize, context.spec.max_length_tokens)
 
@@ -131,6 +132,7 @@ def instruct_step(context: Context, unit: Unit, rows: Record, sampled: Record, l
         }
 
     def run() -> tuple[pa.Table, Counts]:
+        """Return the pairs with their instructions."""
         pairs = context.store.open(sampled)
         return instruct(pairs, words, _clusters(context, pairs) if unit.source == CLUSTERED else None)
 
