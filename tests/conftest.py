@@ -25,6 +25,12 @@ def manners_of_this_process() -> Iterator[None]:
     sys.excepthook = shown
 
 
+@pytest.fixture
+def said() -> list[str]:
+    """The lines that a person saw."""
+    return []
+
+
 @pytest.fixture(scope="session")
 def repo_root() -> Path:
     return Path(__file__).resolve().parent.parent

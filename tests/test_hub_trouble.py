@@ -45,12 +45,6 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture
-def said() -> list[str]:
-    """The lines that a person saw."""
-    return []
-
-
-@pytest.fixture
 def settings(tmp_path: Path, said: list[str]) -> Settings:
     """Downloads that hardly wait."""
     return Settings(tmp_path / "ws", backoff_seconds=0.001, timeout_seconds=0.5, say=said.append)

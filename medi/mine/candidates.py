@@ -94,9 +94,7 @@ def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search) -> Fou
     queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
     asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
     lists = barred_documents(known, texts.classes(queries), texts.classes(documents))
-    return top_k(
-        np.hstack([asked, -answered]), np.hstack([asked, answered]), CANDIDATES_KEPT, Lists.of(lists), search
-    )
+    return top_k(np.hstack([asked, -answered]), np.hstack([asked, answered]), CANDIDATES_KEPT, Lists.of(lists), search)
 
 
 def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:

@@ -15,9 +15,7 @@ def best_first(scores: np.ndarray, second: np.ndarray) -> np.ndarray:
     return _ranks(order, second)
 
 
-def balanced(
-    scores: np.ndarray, second: np.ndarray, labels: np.ndarray, rows: np.ndarray, seed: int
-) -> np.ndarray:
+def balanced(scores: np.ndarray, second: np.ndarray, labels: np.ndarray, rows: np.ndarray, seed: int) -> np.ndarray:
     """Return the rank of each row, int64 [n]: the better half of each label by a keyed hash, labels in turn.
 
     The other halves follow, best first, labels in turn; `labels` object [n], one and the same in text tasks; `rows`

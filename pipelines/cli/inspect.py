@@ -57,7 +57,6 @@ def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-
     origins = sorted({origin for task in tasks for origin in task.origins})
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     # The only column that may shrink: names of Super-NI tasks are longer than a line has room for.
@@ -131,7 +130,6 @@ def _tallies(mining: "Mining") -> "RenderableType":
     """Return the table of what was listed and chosen and why the rest was not."""
     from rich.table import Table
     from rich.text import Text
-
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("negatives", no_wrap=True)
