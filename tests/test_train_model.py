@@ -1,5 +1,6 @@
 """Models that train: the embedding is the one that sentence-transformers gives for a prompt, also once it is saved."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding, Transformer
+from transformers import AttentionInterface
 
 from medi.errors import MediError
 from medi.train.collate import join, own_tokenizer
@@ -59,6 +61,20 @@ def test_the_pooling_leaves_the_instruction_out(tiny_t5_encoder: Path) -> None:
     assert padded.pooled_mask.sum() == len(tokenizer.encode("water").ids)
     found = encode(model, padded)[0]
     assert torch.allclose(found, expected / expected.norm(), atol=1e-6)
+
+
+def test_attention_stays_in_float32_under_autocast_and_no_saved_model_tells(tiny_encoder: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = load_model("tiny", tiny_encoder, None, "cpu")
+    query, key, value = (torch.randn(1, 2, 9, 8, dtype=torch.bfloat16) for _ in range(3))
+    attend = AttentionInterface()[model[0].model.config._attn_implementation]
+    with torch.autocast("cpu", torch.bfloat16):
+        found, _ = attend(torch.nn.Module(), query, key, value, None, dropout=0.0, is_causal=False)
+    exact = torch.nn.functional.scaled_dot_product_attention(query.float(), key.float(), value.float())
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found, exact.transpose(1, 2).bfloat16())
+    model.save(str(tmp_path))
+    assert "float32" not in re.sub(r'"dtype": "float32"', "", (tmp_path / "config.json").read_text())
 
 
 def test_a_maximum_length_is_the_model_s_or_less(dense_t5: Path) -> None:
