@@ -19,6 +19,7 @@ from medi import __version__
 from medi.errors import MediError, UsageError
 from medi.screen import shown
 from pipelines.cli.build import build
+from pipelines.cli.diff import diff
 from pipelines.cli.domains import domains
 from pipelines.cli.inspect import inspect
 from pipelines.cli.reselect import reselect
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, reselect, sources, domains, inspect, verify, train):
+for command in (build, reselect, sources, domains, inspect, diff, verify, train):
     app.command()(command)
 
 
