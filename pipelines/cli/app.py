@@ -21,7 +21,9 @@ from medi.screen import shown
 from pipelines.cli.build import build
 from pipelines.cli.diff import diff
 from pipelines.cli.domains import domains
+from pipelines.cli.export import export
 from pipelines.cli.inspect import inspect
+from pipelines.cli.report import report
 from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
 from pipelines.cli.train import train
@@ -35,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, reselect, sources, domains, inspect, diff, verify, train):
+for command in (build, reselect, sources, domains, inspect, diff, verify, report, export, train):
     app.command()(command)
 
 
