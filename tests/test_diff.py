@@ -211,7 +211,8 @@ def test_a_manifest_that_is_not_that_of_its_rows_is_refused(tmp_path: Path) -> N
 def run(capsys: pytest.CaptureFixture[str], *args: str | Path) -> tuple[int, str, str]:
     """Run `medi diff` and return its code and what it wrote."""
     code = main(["diff", *map(str, args)])
-    return code, *capsys.readouterr()
+    out, err = capsys.readouterr()
+    return code, out, err
 
 
 def test_the_codes_are_those_of_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,10 +247,7 @@ def test_whatever_else_is_wrong_is_a_line_and_code_2(tmp_path: Path, capsys: pyt
     assert run(capsys, a, b)[0] == 2
 
 
-def test_the_screen_is_80_columns_wide_and_shows_no_control(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_the_screen_is_80_columns_wide_and_shows_no_control(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = "\x1b[31m[red]x[/red]\u202e"
 
     def change(builder: Builder) -> None:
@@ -279,10 +277,7 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(
     assert "+ positive [0.500] positive 1 of asks" in told and not set(out) & {"\x1b", "\u202e"}
 
 
-def test_long_lists_end_with_the_option_that_shows_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_long_lists_end_with_the_option_that_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compared(tmp_path, lambda builder: builder.row("asks").update(positive_score=0.5))
     edit_manifest(tmp_path / "b", lambda m: m["params"].update({f"p{n:02}": n for n in range(15)}))  # type: ignore[attr-defined]
     _, out, _ = run(capsys, tmp_path / "a", tmp_path / "b")
