@@ -10,6 +10,7 @@ with four, or with dropout: give --without-mnrl or fewer --rows there.
 
 import argparse
 import itertools
+import math
 import os
 import statistics
 import sys
@@ -86,7 +87,7 @@ def ours(model: "SentenceTransformer", tokens: Tokens, rows: int, budgets: list[
         return contrast(*vectors.split([rows, rows, len(tokens) - 2 * rows]))
 
     def step(budget: int, cached: bool, half: bool) -> "torch.Tensor":
-        params = MicroParams(0, token_budget=budget, cached=cached)
+        params = MicroParams(0, token_budget=budget, graph_bytes=0 if cached else math.inf)
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
             loss = embed_step(partial(encode, model), tokens, loss_of, params)
         sum_gradients(model.parameters())

@@ -1,5 +1,6 @@
 """A small encoder, and one training step of it on a rank's share of the rows: what the processes of a test run."""
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -57,7 +58,7 @@ def step(rank: int, world: int, negatives: list[int], cached: bool) -> list["tor
         return contrast(*columns, temperature=0.1)
 
     tokens = Tokens.of(texts, [1] * len(texts)).take(mine)
-    loss = embed_step(encode, tokens, loss_of, MicroParams(0, token_budget=60, cached=cached))
+    loss = embed_step(encode, tokens, loss_of, MicroParams(0, token_budget=60, graph_bytes=0 if cached else math.inf))
     sum_gradients(parameters)
     return [loss, *(parameter.grad for parameter in parameters if parameter.grad is not None)]
 

@@ -1,5 +1,6 @@
 """Micro-batches change the padding and nothing else: loss and gradients are those of one batch of everything."""
 
+import math
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 from medi.train.loss import contrast
-from medi.train.micro import MicroParams, embed_step, micro_batches
-from medi.train.tokens import Tokens
+from medi.train.micro import Graph, MicroParams, embed_step, micro_batches
+from medi.train.tokens import Padded, Tokens
 from tests.ranks import small_encoder
 
 if TYPE_CHECKING:
@@ -48,8 +49,26 @@ def test_a_text_longer_than_the_budget_stands_alone() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_the_cached_step_is_the_plain_step(budget: int, dropout: float) -> None:
     """Also with dropout: the second pass must drop what the first one dropped."""
-    plain, cached = (_step(MicroParams(0, token_budget=budget, cached=way), dropout) for way in (False, True))
+    plain, cached = (_step(MicroParams(0, token_budget=budget, graph_bytes=way), dropout) for way in (math.inf, 0))
     _same(plain, cached)
+
+
+def test_a_step_is_cached_where_its_graph_would_be_too_large() -> None:
+    """One row of 10 tokens, two of 4: 18 tokens and 100 + 2 x 16 pairs of tokens."""
+    graph = Graph(token_bytes=1000, pair_bytes=10)
+    assert graph.bytes([(1, 10), (2, 4)]) == 18 * 1000 + 132 * 10
+    for graph_bytes, passes in ((19_320, 2), (19_319, 4)):
+        texts = Tokens.of([[1] * 10, [2] * 4, [3] * 4], [0, 0, 0])
+        params = MicroParams(0, cost_tokens=1, graph_bytes=graph_bytes, graph=graph)
+        seen = []
+
+        def encode(padded: Padded, seen: list[int] = seen) -> "torch.Tensor":
+            """Note the pass, and give a vector that has a gradient."""
+            seen.append(len(padded.input_ids))
+            return padded.input_ids[:, :4].float().requires_grad_()
+
+        embed_step(encode, texts, lambda vectors: vectors.square().sum(), params)
+        assert len(seen) == passes
 
 
 def test_the_order_of_micro_batches_changes_neither_loss_nor_gradients() -> None:
@@ -66,8 +85,8 @@ def test_a_step_without_texts_gives_no_gradient_and_does_not_fail() -> None:
         assert own.shape == (0, 8)
         return contrast(torch.cat([own, elsewhere]), elsewhere, own, temperature=1.0)
 
-    for cached in (False, True):
-        assert embed_step(encode, Tokens.of([], []), loss_of, MicroParams(0, cached=cached)) > 0.5
+    for graph_bytes in (math.inf, 0):
+        assert embed_step(encode, Tokens.of([], []), loss_of, MicroParams(0, graph_bytes=graph_bytes)) > 0.5
         assert all(parameter.grad is None or not parameter.grad.any() for parameter in parameters)
 
 

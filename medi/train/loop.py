@@ -19,7 +19,7 @@ from medi.train.batches import Step, TaskRows, plan
 from medi.train.collate import Batch, Collator, ahead, collate
 from medi.train.loss import Masks, contrast
 from medi.train.micro import MicroParams, embed_step, micro_batches
-from medi.train.model import encode, parameters
+from medi.train.model import encode, graph, graph_bytes_at_most, parameters
 from medi.train.ranks import gather, sum_gradients
 from medi.train.recipe import Recipe, Resources
 from medi.train.tokens import Padded, Tokens
@@ -54,7 +54,8 @@ class Trainer:
         pad_id = self.model.tokenizer.pad_token_id or 0
         # A GPU is slow to begin a micro-batch, and likes lengths that are multiples of 8.
         multiple, cost_tokens = (8, 2_048) if on_gpu else (1, 48)
-        return MicroParams(pad_id, "right", multiple, budget, self.resources.cached, cost_tokens)
+        graph_bytes = 0 if self.resources.cached else graph_bytes_at_most(self.accelerator.device)
+        return MicroParams(pad_id, "right", multiple, budget, cost_tokens, graph_bytes, graph(self.model))
 
 
 class StepDone(NamedTuple):

@@ -4,9 +4,10 @@ The plain step keeps the graph of all of them; the cached one keeps vectors only
 time for its gradient, so that a step may be larger than memory. Loss and gradients are the same.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,20 +20,33 @@ Encode = Callable[[Padded], "torch.Tensor"]
 LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
+class Graph(NamedTuple):
+    """What a model keeps for its backward pass: bytes a padded token, and bytes a pair of tokens of one text."""
+
+    token_bytes: int
+    pair_bytes: int
+
+    def bytes(self, padded: Iterable[Sequence[int]]) -> int:
+        """Return the bytes of micro-batches by their shapes (texts, width)."""
+        return sum(texts * width * (self.token_bytes + self.pair_bytes * width) for texts, width in padded)
+
+
 @dataclass(frozen=True)
 class MicroParams:
     """How texts meet in a forward pass; none of it changes the loss.
 
     `token_budget`: at most so many tokens, padding included, a micro-batch. `cost_tokens`: a micro-batch takes as long
-    as so many tokens before it has any (48 on two CPU cores). `cached`: gradient cache.
+    as so many tokens before it has any (48 on two CPU cores). `graph_bytes`: a step whose graph would be larger takes
+    the gradient cache, 0 for every step; how large it is, `graph` says.
     """
 
     pad_id: int
     side: Side = "right"
     multiple: int = 1
     token_budget: int = 1024
-    cached: bool = False
     cost_tokens: int = 48
+    graph_bytes: float = math.inf
+    graph: Graph = Graph(1, 0)
 
 
 def micro_batches(lengths: np.ndarray, params: MicroParams) -> list[np.ndarray]:
@@ -77,7 +91,7 @@ def embed_step(encode: Encode, tokens: Tokens, loss_of: LossOf, params: MicroPar
         """Return the loss of vectors that stand in the micro-batches' order."""
         return loss_of(vectors[places.to(vectors.device)])
 
-    if params.cached:
+    if params.graph.bytes(batch.input_ids.shape for batch in padded) > params.graph_bytes:
         return _cached(encode, padded, ordered_loss)
     loss = ordered_loss(torch.cat([encode(batch) for batch in padded]))
     loss.backward()
