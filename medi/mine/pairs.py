@@ -24,7 +24,7 @@ from medi.schema import PAIRS, Counts
 
 
 @dataclass(frozen=True)
-class _Pool:
+class Pool:
     """What negatives are chosen from, row by row: everything by the number of the row."""
 
     texts: Texts
@@ -32,6 +32,7 @@ class _Pool:
     queries: np.ndarray
     documents: np.ndarray
     ids: np.ndarray
+    positive_scores: np.ndarray
     lowest: np.ndarray
     given: list[list[int]]
     candidates: pa.Table
@@ -52,17 +53,9 @@ def mine_pairs(
     `account.Account`, and given negatives left out by reason.
     """
     rows, left_out = narrowed(rows, given)
-    known = known_positives(rows, texts, given)
-    kept_texts, by_encoder = given_negatives(rows, texts, known, given.given)
-    queries, documents = (texts.numbers(rows[column].to_pylist()) for column in ("query", "positive"))
-    usable = np.flatnonzero(texts.class_of[queries] != texts.class_of[documents])
-    positive_scores = np.full(len(rows), np.nan, dtype=np.float32)
-    positive_scores[usable] = _cosines(texts, queries[usable], documents[usable])
-    kept = [texts.numbers(listed).tolist() for listed in kept_texts]
-    lowest = _lowest(texts.class_of[queries], positive_scores)
-    pool = _Pool(
-        texts, known, queries, documents, names(rows["id"].to_pylist()), lowest, kept, candidates, rules, hints
-    )
+    pool, by_encoder = pool_of(rows, texts, candidates, given, (rules, hints))
+    queries, kept, known = pool.queries, pool.given, pool.known
+    usable = np.flatnonzero(texts.class_of[queries] != texts.class_of[pool.documents])
     account = Account(left_out + by_encoder)
     mined, filled = [[]] * len(rows), [[]] * len(rows)
     for block in _blocks(usable, pool):
@@ -73,10 +66,26 @@ def mine_pairs(
     negatives = [[*kept[row], *mined[row], *filled[row]] for row in usable.tolist()]
     origins = [["given"] * len(kept[r]) + ["mined"] * len(mined[r]) + ["random"] * len(filled[r]) for r in usable]
     _check(known, texts, queries[usable], negatives)
-    pairs = _pairs(rows.take(usable), pool, positive_scores[usable], negatives, origins)
+    pairs = _pairs(rows.take(usable), pool, pool.positive_scores[usable], negatives, origins)
     counts = Counts(len(rows), len(pairs), Counter(identity_to_encoder=len(rows) - len(pairs)))
     counts.facts = account.facts(pairs, rules)
     return pairs, counts
+
+
+def pool_of(
+    rows: pa.Table, texts: Texts, candidates: pa.Table, given: PairRules, how: tuple[Rules, Hints]
+) -> tuple[Pool, Counter[str]]:
+    """Return what negatives are chosen from, of ROWS that are `narrowed`, and given negatives left out by reason."""
+    known = known_positives(rows, texts, given)
+    kept_texts, by_encoder = given_negatives(rows, texts, known, given.given)
+    queries, documents = (texts.numbers(rows[column].to_pylist()) for column in ("query", "positive"))
+    usable = np.flatnonzero(texts.class_of[queries] != texts.class_of[documents])
+    positive_scores = np.full(len(rows), np.nan, dtype=np.float32)
+    positive_scores[usable] = _cosines(texts, queries[usable], documents[usable])
+    kept = [texts.numbers(listed).tolist() for listed in kept_texts]
+    lowest = _lowest(texts.class_of[queries], positive_scores)
+    ids = names(rows["id"].to_pylist())
+    return Pool(texts, known, queries, documents, ids, positive_scores, lowest, kept, candidates, *how), by_encoder
 
 
 def _lowest(queries: np.ndarray, positive_scores: np.ndarray) -> np.ndarray:
@@ -87,7 +96,7 @@ def _lowest(queries: np.ndarray, positive_scores: np.ndarray) -> np.ndarray:
     return least[of_row]
 
 
-def _blocks(usable: np.ndarray, pool: _Pool) -> Iterator[np.ndarray]:
+def _blocks(usable: np.ndarray, pool: Pool) -> Iterator[np.ndarray]:
     """Yield the rows in blocks whose listings and vectors fit the memory of one block."""
     size = max(1, pool.hints.scan_bytes // ROW_BYTES)
     yield from (usable[start : start + size] for start in range(0, len(usable), size))
@@ -101,21 +110,15 @@ class _Mined:
     refused: list[np.ndarray]
 
 
-def _mined(block: np.ndarray, pool: _Pool, account: Account) -> _Mined:
+def _mined(block: np.ndarray, pool: Pool, account: Account) -> _Mined:
     """Return the chosen candidates of some rows."""
     wanted = np.array([max(0, pool.rules.negatives - len(pool.given[row])) for row in block.tolist()], dtype=np.int64)
     asking = np.flatnonzero(wanted)
-    rows, part = block[asking], pool.candidates.take(block[asking])
-    numbers = matrix(part["negatives"], -1, np.int64)
-    texts = pool.documents[numbers]
-    scores = matrix(part["negative_scores"], -np.inf, np.float32)
-    if pool.rules.strategy == "s_neg" and pool.rules.compares_scores:
-        scores = _cosines_at(pool, rows, texts)
-    listing = Listing(numbers, pool.ids[numbers], scores, pool.lowest[rows], _barred(rows, texts, pool))
-    if pool.hints.rescored is not None:
-        listing = rescored_listing(listing, pool.hints.rescored.take(rows))
+    rows = block[asking]
+    listing = listing_of(rows, pool)
+    texts = pool.documents[listing.numbers]
     choice = select(listing, wanted[asking], pool.ids[rows], pool.rules)
-    account.mined(choice.counts, int(part["known"].to_numpy().sum()))
+    account.mined(choice.counts, int(pool.candidates["known"].take(rows).to_numpy().sum()))
     found: list[list[int]] = [[]] * len(block)
     refused = [np.empty(0, dtype=np.int64)] * len(block)
     for place, columns, struck, listed in zip(asking.tolist(), choice.columns, choice.refused, texts, strict=True):
@@ -124,7 +127,21 @@ def _mined(block: np.ndarray, pool: _Pool, account: Account) -> _Mined:
     return _Mined(found, refused)
 
 
-def _barred(rows: np.ndarray, texts: np.ndarray, pool: _Pool) -> dict[str, np.ndarray]:
+def listing_of(rows: np.ndarray, pool: Pool) -> Listing:
+    """Return the candidates of some rows, as numbers of rows, with what the rules look at."""
+    part = pool.candidates.take(rows)
+    numbers = matrix(part["negatives"], -1, np.int64)
+    texts = pool.documents[numbers]
+    scores = matrix(part["negative_scores"], -np.inf, np.float32)
+    if pool.rules.strategy == "s_neg" and pool.rules.compares_scores:
+        scores = _cosines_at(pool, rows, texts)
+    listing = Listing(numbers, pool.ids[numbers], scores, pool.lowest[rows], _barred(rows, texts, pool))
+    if pool.hints.rescored is None:
+        return listing
+    return rescored_listing(listing, pool.hints.rescored.take(rows))
+
+
+def _barred(rows: np.ndarray, texts: np.ndarray, pool: Pool) -> dict[str, np.ndarray]:
     """Return what is struck out of candidates [n, c], given as texts: near-duplicates, and what the row has already."""
     marks = pool.marks(texts)
     own = Lists.of([pool.marks(np.array(pool.given[row], dtype=np.int64)) for row in rows.tolist()])
@@ -135,13 +152,13 @@ def _barred(rows: np.ndarray, texts: np.ndarray, pool: _Pool) -> dict[str, np.nd
     return {"near_duplicate": near.mask(marks, len(pool.texts.class_of)), **barred}
 
 
-def _members(rows: np.ndarray, pool: _Pool) -> list[np.ndarray]:
+def _members(rows: np.ndarray, pool: Pool) -> list[np.ndarray]:
     """Return for each row the texts, by number, of its query and of its known positives."""
     queries = pool.texts.class_of[pool.queries[rows]]
     return barred_documents(pool.known, queries, pool.texts.class_of)
 
 
-def _filled(block: np.ndarray, pool: _Pool, mined: _Mined, account: Account) -> list[list[int]]:
+def _filled(block: np.ndarray, pool: Pool, mined: _Mined, account: Account) -> list[list[int]]:
     """Return seeded documents for the rows that are still short: barred like candidates, known positives too."""
     wanted = np.array(
         [
@@ -170,7 +187,7 @@ def _filled(block: np.ndarray, pool: _Pool, mined: _Mined, account: Account) -> 
     return found
 
 
-def _documents(pool: _Pool) -> np.ndarray:
+def _documents(pool: Pool) -> np.ndarray:
     """Return what rows are filled up from, as numbers of texts: all positives, with `random` given negatives too."""
     numbers = set(pool.documents.tolist())
     if pool.rules.fill == "random":
@@ -183,7 +200,7 @@ def _cosines(texts: Texts, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return cosines_of(texts.vectors[texts.vector_of[left]], texts.vectors[texts.vector_of[right]])
 
 
-def _cosines_at(pool: _Pool, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _cosines_at(pool: Pool, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the cosines of the rows' queries and of other texts, given by number [n, c], float32 [n, c]."""
     asked = pool.texts.vectors[pool.texts.vector_of[pool.queries[rows]]]
     return np.clip(scores_at(asked, pool.texts.vectors, pool.texts.vector_of[others]), -1, 1)
@@ -198,7 +215,7 @@ def _check(known: Known, texts: Texts, queries: np.ndarray, negatives: list[list
 
 
 def _pairs(
-    rows: pa.Table, pool: _Pool, positive_scores: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
+    rows: pa.Table, pool: Pool, positive_scores: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
 ) -> pa.Table:
     """Return the PAIRS, with cosines of query and positive, query and each negative."""
     text_of = np.array(list(pool.texts.number_of), dtype=object)

@@ -55,10 +55,7 @@ def select(listing: Listing, wanted: np.ndarray, rows: np.ndarray, rules: Rules)
     open_ = listing.numbers >= 0
     counts: Counter[str] = Counter()
     refused = np.zeros_like(open_)
-    for reason, struck, for_good in _rules(listing, rules):
-        # A place in the window is one among the candidates that the rules before have left.
-        struck = struck(np.cumsum(open_, axis=1) - 1) if callable(struck) else struck
-        struck = struck & open_
+    for reason, struck, for_good in strikes(listing, rules):
         counts[reason] += int(struck.sum())
         open_ &= ~struck
         if for_good:
@@ -77,6 +74,17 @@ def select(listing: Listing, wanted: np.ndarray, rows: np.ndarray, rules: Rules)
     columns = np.lexsort((order, ~chosen), axis=1)[:, :most]
     columns = np.where(np.take_along_axis(chosen, columns, axis=1), columns, -1)
     return Choice(columns, refused | chosen, counts)
+
+
+def strikes(listing: Listing, rules: Rules) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Yield (reason, which candidates it is the first to strike out, bool [n, c], whether for good), rule by rule."""
+    open_ = listing.numbers >= 0
+    for reason, struck, for_good in _rules(listing, rules):
+        # A place in the window is one among the candidates that the rules before have left.
+        struck = struck(np.cumsum(open_, axis=1) - 1) if callable(struck) else struck
+        struck = struck & open_
+        open_ &= ~struck
+        yield reason, struck, for_good
 
 
 _Struck = np.ndarray | Callable[[np.ndarray], np.ndarray]

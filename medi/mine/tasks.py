@@ -69,7 +69,7 @@ class _Examples:
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """Examples with the positive of each (a number, or -1), what is known of it, and the choices of mining."""
 
     examples: _Examples
@@ -91,6 +91,13 @@ def choose_positives(kind: str, rows: pa.Table, texts: Texts, candidates: pa.Tab
     return np.where(fit.any(axis=1), np.take_along_axis(found, first[:, None], axis=1)[:, 0], -1)
 
 
+def task_of(kind: str, rows: pa.Table, texts: Texts, candidates: pa.Table, how: tuple[Rules, Hints]) -> Task:
+    """Return the examples of a Super-NI task with their positives, which are chosen first."""
+    examples = _Examples.of(kind, rows, texts)
+    positives = choose_positives(kind, rows, texts, candidates, how[0])
+    return Task(examples, positives, _known(examples.classes, positives), candidates, *how)
+
+
 def mine_task(
     kind: str, rows: pa.Table, texts: Texts, candidates: pa.Table, rules: Rules, hints: Hints = NO_HINTS
 ) -> tuple[pa.Table, Counts]:
@@ -99,9 +106,8 @@ def mine_task(
     Counts: dropped `no_positive` (none, or none that is not nearly the same text) and `conflicting_labels` (one text to
     the encoder with two labels). Facts: those of `account.Account`, and mutual pairs.
     """
-    examples = _Examples.of(kind, rows, texts)
-    positives = choose_positives(kind, rows, texts, candidates, rules)
-    task = _Task(examples, positives, _known(examples.classes, positives), candidates, rules, hints)
+    task = task_of(kind, rows, texts, candidates, (rules, hints))
+    examples, positives = task.examples, task.positives
     account = Account()
     anchors = np.flatnonzero(positives >= 0)
     size = max(1, hints.scan_bytes // ROW_BYTES)
@@ -136,29 +142,36 @@ def _known(classes: np.ndarray, positives: np.ndarray) -> list[np.ndarray]:
     return [barred[own] for own in classes.tolist()]
 
 
-def _mined(block: np.ndarray, task: _Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:
+def _mined(block: np.ndarray, task: Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:
     """Return the chosen candidates of some anchors, and what no filling up may bring back."""
-    part, examples = task.candidates.take(block), task.examples
-    numbers = matrix(part["negatives"], -1, np.int64)
-    lowest = _lowest(block, task)
-    scores = examples.likeness(block, numbers) if task.rules.compares_scores else np.zeros(numbers.shape, np.float32)
-    listing = Listing(numbers, examples.ids[numbers], scores, lowest, _barred(block, numbers, task))
-    if task.hints.rescored is not None:
-        listing = rescored_listing(listing, task.hints.rescored.take(block), keep_lowest=examples.kind == "text")
+    listing = listing_of(block, task)
+    numbers = listing.numbers
     wanted = np.full(len(block), task.rules.negatives, dtype=np.int64)
-    choice = select(listing, wanted, examples.ids[block], task.rules)
-    account.mined(choice.counts, int(part["known"].to_numpy().sum()))
+    choice = select(listing, wanted, task.examples.ids[block], task.rules)
+    account.mined(choice.counts, int(task.candidates["known"].take(block).to_numpy().sum()))
     return _taken(numbers, choice.columns), [n[struck] for n, struck in zip(numbers, choice.refused, strict=True)]
 
 
-def _lowest(block: np.ndarray, task: _Task) -> np.ndarray:
+def listing_of(block: np.ndarray, task: Task) -> Listing:
+    """Return the candidates of some anchors, as numbers of rows, with what the rules look at."""
+    examples = task.examples
+    numbers = matrix(task.candidates["negatives"].take(block), -1, np.int64)
+    lowest = _lowest(block, task)
+    scores = examples.likeness(block, numbers) if task.rules.compares_scores else np.zeros(numbers.shape, np.float32)
+    listing = Listing(numbers, examples.ids[numbers], scores, lowest, _barred(block, numbers, task))
+    if task.hints.rescored is None:
+        return listing
+    return rescored_listing(listing, task.hints.rescored.take(block), keep_lowest=examples.kind == "text")
+
+
+def _lowest(block: np.ndarray, task: Task) -> np.ndarray:
     """Return the score that margins are measured from, NaN in label tasks, where the label decides alone."""
     if task.examples.kind == "label":
         return np.full(len(block), np.nan, dtype=np.float32)
     return task.examples.likeness(block, task.positives[block][:, None])[:, 0]
 
 
-def _barred(block: np.ndarray, numbers: np.ndarray, task: _Task) -> dict[str, np.ndarray]:
+def _barred(block: np.ndarray, numbers: np.ndarray, task: Task) -> dict[str, np.ndarray]:
     """Return what is struck out of candidates [n, c]: known positives, examples of an equal output, repetitions."""
     examples = task.examples
     marks = examples.classes[numbers]
@@ -172,7 +185,7 @@ def _barred(block: np.ndarray, numbers: np.ndarray, task: _Task) -> dict[str, np
 _Mined = tuple[list[list[int]], list[np.ndarray]]
 
 
-def _filled(block: np.ndarray, task: _Task, mined: _Mined, account: Account) -> list[list[int]]:
+def _filled(block: np.ndarray, task: Task, mined: _Mined, account: Account) -> list[list[int]]:
     """Return seeded examples for the anchors that are still short."""
     examples, rules = task.examples, task.rules
     wanted = np.array([rules.negatives - len(some) for some in mined[0]], dtype=np.int64)
@@ -200,7 +213,7 @@ def _taken(numbers: np.ndarray, columns: np.ndarray) -> list[list[int]]:
     return [listed[chosen[chosen >= 0]].tolist() for listed, chosen in zip(numbers, columns, strict=True)]
 
 
-def _check(task: _Task, anchors: np.ndarray, negatives: Sequence[Sequence[int]]) -> None:
+def _check(task: Task, anchors: np.ndarray, negatives: Sequence[Sequence[int]]) -> None:
     """Raise MediError where a negative is a known positive or has the label; whatever chose it, none may pass."""
     examples = task.examples
     for anchor, listed in zip(anchors.tolist(), negatives, strict=True):
@@ -212,7 +225,7 @@ def _check(task: _Task, anchors: np.ndarray, negatives: Sequence[Sequence[int]])
 
 
 def _pairs(
-    rows: pa.Table, task: _Task, anchors: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
+    rows: pa.Table, task: Task, anchors: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
 ) -> tuple[pa.Table, np.ndarray]:
     """Return the PAIRS of the anchors, and which of them are the second row of a mutual pair, bool [n]."""
     examples, partner = task.examples, task.positives
