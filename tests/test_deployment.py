@@ -61,7 +61,7 @@ def wait_for(url: str, seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_the_readme_s_deployment_builds_a_release(
+def test_the_readme_s_deployments_build_a_release_and_train_on_it(
     server: dict[str, str], repo_root: Path, tmp_path: Path, tiny_encoder: Path
 ) -> None:
     rows = [[f"Title {n} of the day", f"Article {n} about the city and its people."] for n in range(12)]
@@ -73,10 +73,26 @@ def test_the_readme_s_deployment_builds_a_release(
     pool, deploy, worker = re.findall(r"^prefect (.*)$", (repo_root / "README.md").read_text(), flags=re.MULTILINE)
     prefect(*pool.split(), env=server, folder=repo_root)
     prefect(*deploy.split(), env=server, folder=repo_root)
-    asked = ("--param", f"options={json.dumps(options)}")
-    prefect("deployment", "run", "medi-build/build", *asked, env=server, folder=tmp_path)
-    told = prefect(*worker.split(), "--run-once", env=server, folder=tmp_path)
+
+    def run(name: str, options: dict[str, object]) -> str:
+        """Ask for a run of a deployment, let a worker take it, and return what the worker said."""
+        asked = ("--param", f"options={json.dumps(options)}")
+        prefect("deployment", "run", name, *asked, env=server, folder=tmp_path)
+        return prefect(*worker.split(), "--run-once", env=server, folder=tmp_path)
+
+    told = run("medi-build/build", options)
     written = tmp_path / "workspace" / "medi" / "raw-raw" / "manifest.json"
     assert written.exists(), told
     manifest = json.loads(written.read_text())
     assert [(source["name"], source["got"]) for source in manifest["sources"]] == [("agnews", 12)]
+
+    out = tmp_path / "model"
+    told = run(
+        "medi-train/train",
+        {
+            "release": str(written.parent), "model": str(tiny_encoder), "out": str(out), "max_steps": 2,
+            "batch_size": 4, "workspace": str(tmp_path / "workspace"), "cpu": True, "trackers": [],
+        },
+    )  # fmt: skip
+    assert (out / "modules.json").exists(), told
+    assert len((tmp_path / "model.run" / "steps.jsonl").read_text().splitlines()) == 2
