@@ -7,7 +7,7 @@ choose among them by the `rules`.
 
 from medi.mine.audit import audit
 from medi.mine.candidates import label_candidates, pair_candidates, text_candidates
-from medi.mine.hints import Hints
+from medi.mine.hints import Hints, near_of
 from medi.mine.pairs import mine_pairs
 from medi.mine.search import Search
 from medi.mine.tasks import choose_positives, mine_task
@@ -28,6 +28,7 @@ __all__ = [
     "label_candidates",
     "mine_pairs",
     "mine_task",
+    "near_of",
     "pair_candidates",
     "text_candidates",
     "texts_to_encode",

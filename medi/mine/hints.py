@@ -9,6 +9,8 @@ import pyarrow as pa
 from medi.mine.candidates import matrix
 from medi.mine.search import SCAN_BYTES
 from medi.mine.select import Listing
+from medi.mine.texts import Groups, Texts
+from medi.schema import text_id
 
 # What choosing among the candidates of one row takes: numbers, names, scores, marks and orders of each.
 ROW_BYTES = 64 * 128
@@ -34,6 +36,17 @@ NO_HINTS = Hints()
 def names(ids: Sequence[str]) -> np.ndarray:
     """Return row ids as uint64 [n]: names that do not depend on other rows."""
     return np.array([int(i.rsplit("/", 1)[-1], 16) for i in ids], dtype=np.uint64)
+
+
+def near_of(texts: Texts, near: pa.Table) -> np.ndarray:
+    """Return a group for each text, int64 [t]: equal for near-duplicates and for what is one text to the encoder."""
+    stands_for = dict(zip(near["text_id"].to_pylist(), near["near"].to_pylist(), strict=True))
+    number_of_id = {text_id(text): number for text, number in texts.number_of.items()}
+    groups = Groups(len(texts.class_of))
+    for name, number in number_of_id.items():
+        groups.join(number, int(texts.class_of[number]))
+        groups.join(number, number_of_id[stands_for.get(name, name)])
+    return groups.roots()
 
 
 def rescored_listing(listing: Listing, rescored: pa.Table, keep_lowest: bool = True) -> Listing:

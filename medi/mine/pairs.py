@@ -59,8 +59,8 @@ def mine_pairs(
     account = Account(left_out + by_encoder)
     mined, filled = [[]] * len(rows), [[]] * len(rows)
     for block in _blocks(usable, pool):
-        chosen = _mined(block, pool, account)
-        drawn = _filled(block, pool, chosen, account) if rules.fill != "none" else [[]] * len(block)
+        chosen = choose(block, pool, account)
+        drawn = fill_up(block, pool, chosen, account) if rules.fill != "none" else [[]] * len(block)
         for row, some, others in zip(block.tolist(), chosen.numbers, drawn, strict=True):
             mined[row], filled[row] = some, others
     negatives = [[*kept[row], *mined[row], *filled[row]] for row in usable.tolist()]
@@ -110,7 +110,7 @@ class _Mined:
     refused: list[np.ndarray]
 
 
-def _mined(block: np.ndarray, pool: Pool, account: Account) -> _Mined:
+def choose(block: np.ndarray, pool: Pool, account: Account) -> _Mined:
     """Return the chosen candidates of some rows."""
     wanted = np.array([max(0, pool.rules.negatives - len(pool.given[row])) for row in block.tolist()], dtype=np.int64)
     asking = np.flatnonzero(wanted)
@@ -158,7 +158,7 @@ def _members(rows: np.ndarray, pool: Pool) -> list[np.ndarray]:
     return barred_documents(pool.known, queries, pool.texts.class_of)
 
 
-def _filled(block: np.ndarray, pool: Pool, mined: _Mined, account: Account) -> list[list[int]]:
+def fill_up(block: np.ndarray, pool: Pool, mined: _Mined, account: Account) -> list[list[int]]:
     """Return seeded documents for the rows that are still short: barred like candidates, known positives too."""
     wanted = np.array(
         [

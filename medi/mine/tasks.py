@@ -114,9 +114,9 @@ def mine_task(
     negatives, drawn = [], []
     for start in range(0, len(anchors), size):
         block = anchors[start : start + size]
-        chosen, refused = _mined(block, task, account)
+        chosen, refused = choose(block, task, account)
         negatives += chosen
-        drawn += _filled(block, task, (chosen, refused), account) if rules.fill != "none" else [[]] * len(block)
+        drawn += fill_up(block, task, (chosen, refused), account) if rules.fill != "none" else [[]] * len(block)
     origins = [["mined"] * len(some) + ["random"] * len(more) for some, more in zip(negatives, drawn, strict=True)]
     negatives = [[*some, *more] for some, more in zip(negatives, drawn, strict=True)]
     _check(task, anchors, negatives)
@@ -142,7 +142,7 @@ def _known(classes: np.ndarray, positives: np.ndarray) -> list[np.ndarray]:
     return [barred[own] for own in classes.tolist()]
 
 
-def _mined(block: np.ndarray, task: Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:
+def choose(block: np.ndarray, task: Task, account: Account) -> tuple[list[list[int]], list[np.ndarray]]:
     """Return the chosen candidates of some anchors, and what no filling up may bring back."""
     listing = listing_of(block, task)
     numbers = listing.numbers
@@ -185,7 +185,7 @@ def _barred(block: np.ndarray, numbers: np.ndarray, task: Task) -> dict[str, np.
 _Mined = tuple[list[list[int]], list[np.ndarray]]
 
 
-def _filled(block: np.ndarray, task: Task, mined: _Mined, account: Account) -> list[list[int]]:
+def fill_up(block: np.ndarray, task: Task, mined: _Mined, account: Account) -> list[list[int]]:
     """Return seeded examples for the anchors that are still short."""
     examples, rules = task.examples, task.rules
     wanted = np.array([rules.negatives - len(some) for some in mined[0]], dtype=np.int64)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
 from medi import mine
@@ -178,7 +177,7 @@ def _pairs(desk: Desk, candidates: Record, near: Record | None, rescored: Record
     def run() -> tuple[pa.Table, Counts]:
         """Return the pairs that the rules choose."""
         hints = mine.Hints(
-            near and _near_of(desk.texts, context.store.open(near)),
+            near and mine.near_of(desk.texts, context.store.open(near)),
             rescored and context.store.open(rescored),
             context.search.scan_bytes,
         )
@@ -188,17 +187,6 @@ def _pairs(desk: Desk, candidates: Record, near: Record | None, rescored: Record
         return mine.mine_task(desk.kind, desk.table, desk.texts, listed, context.rules, hints)
 
     return desk.step("mine", params, inputs, look, run)
-
-
-def _near_of(texts: mine.Texts, near: pa.Table) -> np.ndarray:
-    """Return a group for each text, int64 [t]: equal for near-duplicates and for what is one text to the encoder."""
-    stands_for = dict(zip(near["text_id"].to_pylist(), near["near"].to_pylist(), strict=True))
-    number_of_id = {text_id(text): number for text, number in texts.number_of.items()}
-    groups = mine.Groups(len(texts.class_of))
-    for name, number in number_of_id.items():
-        groups.join(number, int(texts.class_of[number]))
-        groups.join(number, number_of_id[stands_for.get(name, name)])
-    return groups.roots()
 
 
 def _audit(desk: Desk, pairs: Record) -> tuple[pa.Table, Counts]:
