@@ -216,7 +216,12 @@ class _Walk:
             self._last = (rank, task, found)
 
     def _instruction(self, rows: pa.Table) -> Iterator[str]:
-        """Instructions end in one and the same mark in the whole release, and have no two blanks in a row."""
+        """Instructions end in one and the same mark in the whole release, and have no two blanks in a row.
+
+        Imported ones are other people's words.
+        """
+        if "imported" in self._release.manifest["params"]:
+            return
         for name in ("query_instruction", "document_instruction"):
             for text in pc.unique(rows.column(name)).to_pylist():
                 if text in self._instructions or not text:

@@ -22,6 +22,7 @@ from pipelines.cli.build import build
 from pipelines.cli.diff import diff
 from pipelines.cli.domains import domains
 from pipelines.cli.export import export
+from pipelines.cli.import_ import import_
 from pipelines.cli.inspect import inspect
 from pipelines.cli.report import report
 from pipelines.cli.reselect import reselect
@@ -39,6 +40,8 @@ app = typer.Typer(
 )
 for command in (build, reselect, sources, domains, inspect, diff, verify, report, export, train):
     app.command()(command)
+# `import` is a word of Python's own.
+app.command("import")(import_)
 
 
 def _print_version(asked: bool) -> None:

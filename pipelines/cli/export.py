@@ -30,11 +30,11 @@ def export(
     from medi.export import export as write
 
     tally = write(folder, to, out, _block_rows(to, batch_size))
-    print(f"{_many(tally.rows, 'row')} of {_many(tally.tasks, 'task')}", file=sys.stderr)
+    print(f"{many(tally.rows, 'row')} of {many(tally.tasks, 'task')}", file=sys.stderr)
     for reason, rows in sorted(tally.left_out.items()):
-        print(f"left out: {_many(rows, 'row')}, {reason}{_meaning(reason, batch_size)}", file=sys.stderr)
+        print(f"left out: {many(rows, 'row')}, {reason}{_meaning(reason, batch_size)}", file=sys.stderr)
     if tally.negatives_left_out:
-        print(f"left out: {_many(tally.negatives_left_out, 'negative')} beyond the first of a row", file=sys.stderr)
+        print(f"left out: {many(tally.negatives_left_out, 'negative')} beyond the first of a row", file=sys.stderr)
     print(shown(str(out)))
 
 
@@ -47,7 +47,8 @@ def _block_rows(to: str, batch_size: int | None) -> int:
     return batch_size or 1
 
 
-def _many(count: int, thing: str) -> str:
+def many(count: int, thing: str) -> str:
+    """Return a count with its thing, as in "1 row" and "2 rows"."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 

@@ -1,0 +1,73 @@
+"""One record of a medi-data.json -> an instructed pair and its negative: what is mended, what is left out, what is bad.
+
+A record is `{"query": [instruction, text], "pos": [...], "neg": [...], "task_name": text}`; the later file of hard
+negatives says `task_id`, a number, instead.
+"""
+
+from typing import NamedTuple
+
+from medi.source import Bad, Drop, Json, member, optional, text_of
+
+
+class Example(NamedTuple):
+    """What one record says; `negative` is None where it has none. Texts are as found, instructions stripped."""
+
+    task: str
+    query_instruction: str
+    query: str
+    document_instruction: str
+    positive: str
+    negative: str | None
+
+
+class _Side(NamedTuple):
+    """An instruction and a text."""
+
+    instruction: str
+    text: str
+
+
+def example_of(record: Json, mends: set[str]) -> Example:
+    """Return what a record says, and note its repairs in `mends`.
+
+    Raises Bad for another shape; Drop("null in FIELD") where a text is null, Drop("instructions_differ") where positive
+    and negative have different ones.
+    """
+    task = _task(record, mends)
+    query, positive = (_side(member(record, name, mends), name, mends) for name in ("query", "pos"))
+    given = optional(record, "neg", mends)
+    if given in (None, []):
+        mends.add("no_negative")
+        return Example(task, *query, *positive, None)
+    negative = _side(given, "neg", mends)
+    if negative.instruction != positive.instruction:
+        raise Drop("instructions_differ")
+    return Example(task, *query, *positive, negative.text)
+
+
+def _task(record: Json, mends: set[str]) -> str:
+    """Return a task's name; one that has a number only is called by it."""
+    found = optional(record, "task_name", mends)
+    if isinstance(found, str) and found.strip():
+        return found.strip()
+    number = optional(record, "task_id", mends)
+    if isinstance(number, int) and not isinstance(number, bool):
+        return f"task_id_{number}"
+    if isinstance(number, str) and number.strip():
+        return number.strip()
+    # Says what the first keys are, where it is no such record at all.
+    member(record, "query", mends)
+    raise Bad("neither 'task_name' nor 'task_id' names a task")
+
+
+def _side(value: Json, name: str, mends: set[str]) -> _Side:
+    """Return an instruction and a text; where there is a text alone, the instruction is empty, which is noted."""
+    parts = value if isinstance(value, list) else [value]
+    if not 1 <= len(parts) <= 2:
+        raise Bad(f"{name!r} is an array of {len(parts)}, not an instruction and a text")
+    text = text_of(parts[-1], name, mends)
+    if len(parts) == 1:
+        mends.add(f"no_instruction in {name}")
+        return _Side("", text)
+    # The script that trains on these files strips them too.
+    return _Side(text_of(parts[0], name, mends).strip(), text)
