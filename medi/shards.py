@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from medi.errors import MediError
-from medi.release import open_release
+from medi.release import Release, open_release
 from medi.release.content import ContentDigest
 from medi.release.manifest import (
     CARD,
     FORMAT,
     GROUP_ROWS,
     MANIFEST,
+    MEASURES_FILE,
     POSITIVES_FILE,
+    REPORT,
     RUN,
     FileEntry,
     Json,
@@ -33,7 +35,8 @@ from medi.release.manifest import (
 )
 from medi.release.swap import is_ours, replacing
 from medi.report.card import dataset_card
-from medi.schema import EXAMPLES, POSITIVES
+from medi.report.page import report_page
+from medi.schema import EXAMPLES, POSITIVES, canonical_json
 
 SHARD_BYTES = 256 << 20
 # A folder to what is wrong with it, a line each.
@@ -47,7 +50,8 @@ class Contents:
     `examples` gives the EXAMPLES tables, one whole task a table, in final order: sources as `sources` lists them, tasks
     by name, rows by id. `positives` gives POSITIVES tables, sources in the same order; their texts are
     `text_id(fold(text))`, and the task of a source's row is the source's name. Both are called once, and one table is
-    in memory at a time. `run` is what may differ between equal builds; it goes to run.json and nowhere else.
+    in memory at a time. `run` is what may differ between equal builds; it goes to run.json and nowhere else. `measures`
+    gives what the report shows and the rows do not tell, where anything is known of it.
     """
 
     params: dict[str, Json]
@@ -57,6 +61,7 @@ class Contents:
     examples: Callable[[], Iterable[pa.Table]]
     positives: Callable[[], Iterable[pa.Table]]
     run: dict[str, Json]
+    measures: Callable[[], dict[str, Json] | None] = lambda: None
 
 
 def write_release(
@@ -76,8 +81,12 @@ def write_release(
         files = _write_shards(folder, _groups(contents, digest), shard_bytes)
         files.append(_write_positives(folder, contents))
         manifest["content_digest"] = digest.hexdigest()
+        if measures := contents.measures():
+            files.append(_write_text(folder, MEASURES_FILE, canonical_json(measures).decode() + "\n"))
         files.append(_write_text(folder, CARD, dataset_card(manifest)))
-        manifest["files"] = sorted(files, key=lambda entry: entry["path"])
+        manifest["files"] = files
+        files.append(_write_text(folder, REPORT, report_page(Release(folder, manifest))))
+        files.sort(key=lambda entry: entry["path"])
         _write_text(folder, MANIFEST, _json_text(manifest))
         _write_text(folder, RUN, _json_text(contents.run))
         for wrong in check(folder):
@@ -101,17 +110,40 @@ def manifest_head(contents: Contents) -> Manifest:
 def same_release(out: Path, manifest: Mapping[str, object]) -> bool:
     """Return whether `out` is a whole release that agrees with the manifest in every key that is given and not empty.
 
-    Files are compared by size only; `medi verify` reads them. Give `manifest_head(...)` before a build: its records
-    name every artifact by content, so equal heads mean equal rows.
+    One without a report was written by an earlier version. Files are compared by size only; `medi verify` reads them.
+    Give `manifest_head(...)` before a build: its records name every artifact by content: equal heads mean equal rows.
     """
     if not is_ours(out):
         return False
     release = open_release(out)
     known = json.loads(_json_text({key: value for key, value in manifest.items() if value}))
-    return {key: release.manifest.get(key) for key in known} == known and all(
-        (out / entry["path"]).is_file() and (out / entry["path"]).stat().st_size == entry["size"]
-        for entry in release.manifest["files"]
+    paths = {entry["path"] for entry in release.manifest["files"]}
+    return (
+        REPORT in paths
+        and {key: release.manifest.get(key) for key in known} == known
+        and all(
+            (out / entry["path"]).is_file() and (out / entry["path"]).stat().st_size == entry["size"]
+            for entry in release.manifest["files"]
+        )
     )
+
+
+def renew_report(folder: Path) -> Path:
+    """Write a release's report anew, enter it in the manifest, and return its path; an equal one is left alone.
+
+    Raises UsageError where the folder is no release, MediError where it is damaged.
+    """
+    release = open_release(folder)
+    path, text = folder / REPORT, report_page(release)
+    known = {entry["path"]: entry for entry in release.manifest["files"]}
+    if path.is_file() and path.read_bytes() == text.encode() and known.get(REPORT) == _file_entry(folder, path):
+        return path
+    known[REPORT] = {**_write_text(folder, f"{REPORT}.new", text), "path": REPORT}
+    release.manifest["files"] = [known[name] for name in sorted(known)]
+    _write_text(folder, f"{MANIFEST}.new", _json_text(release.manifest))
+    for name in (REPORT, MANIFEST):
+        (folder / f"{name}.new").replace(folder / name)
+    return path
 
 
 class _Order:

@@ -55,7 +55,7 @@ def test_a_shard_is_plain_parquet(tmp_path: Path) -> None:
     assert file.schema_arrow.equals(EXAMPLES)
     assert file.metadata.metadata is None
     assert {file.metadata.row_group(0).column(i).compression for i in range(file.metadata.num_columns)} == {"ZSTD"}
-    names = ["README.md", "audit", "data", "manifest.json", "run.json"]
+    names = ["README.md", "audit", "data", "manifest.json", "report.html", "run.json"]
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == names
 
 

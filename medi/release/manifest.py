@@ -12,7 +12,10 @@ FORMAT = "medi-release/1"
 MANIFEST = "manifest.json"
 RUN = "run.json"
 CARD = "README.md"
+REPORT = "report.html"
 POSITIVES_FILE = "audit/positives.parquet"
+# What the report shows and the rows do not tell.
+MEASURES_FILE = "audit/measures.json"
 GROUP_ROWS = 1000
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

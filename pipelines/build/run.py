@@ -26,6 +26,7 @@ from pipelines.build.context import Context, prepare
 from pipelines.build.failures import check_writable, failure_of, one_line, writing
 from pipelines.build.fetching import located, obtain, show_plan
 from pipelines.build.keep import EVERYTHING, Missing
+from pipelines.build.measuring import measures
 from pipelines.build.prefect_home import settle
 from pipelines.build.steps import (
     encode_texts,
@@ -281,7 +282,7 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         "options": options_of(settings),
         "resources": {"workers": settings.workers, "runner": settings.runner, "memory_bytes": settings.memory_bytes},
     }
-    contents = contents_of(job.context, job.plan, done, run)
+    contents = replace(contents_of(job.context, job.plan, done, run), measures=lambda: measures(job.context, done))
     with writing(settings.out):
         if same_release(settings.out, manifest_head(contents)):
             digest = open_release(settings.out).manifest["content_digest"]

@@ -1,0 +1,202 @@
+"""The rows of a task and what the build knows of their texts -> the numbers of the report that shards cannot tell.
+
+They are counts in fixed bins and short lists, kept in audit/measures.json of a release: lengths in tokens, places of
+mined negatives among the candidates, cosines of text tasks, and where the task's queries lie among those of others.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from medi.profiles import CANDIDATES_KEPT
+from medi.release.manifest import Json
+from medi.schema import text_id
+
+# Of each task the mean is over its first rows; rows stand by a hash, so these are as good as any.
+MEAN_ROWS = 1_000
+NEAREST_TASKS = 5
+# Edges between bins; what lies outside counts in the first or the last one.
+LENGTHS = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+    1536,
+    2048,
+    3072,
+    4096,
+    8192,
+)
+COSINES = tuple(round(-1 + step / 40, 3) for step in range(81))
+SUMS = tuple(round(-2 + step / 20, 2) for step in range(81))
+RANKS = tuple(range(1, CANDIDATES_KEPT + 2))
+
+Vectors = Callable[[list[str]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A unit's ROWS, CANDIDATES and TOKENS, and how to get the vectors [n, D] of some of its texts."""
+
+    rows: pa.Table
+    candidates: pa.Table
+    tokens: pa.Table
+    vectors: Vectors
+
+    @cached_property
+    def length_of(self) -> dict[str, int]:
+        """The length in tokens of each text, by text_id."""
+        return dict(zip(self.tokens["text_id"].to_pylist(), self.tokens["length_tokens"].to_pylist(), strict=True))
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number of each row, by id."""
+        return {name: number for number, name in enumerate(self.rows["id"].to_pylist())}
+
+    def documents(self, kind: str) -> list[str]:
+        """Return for each row the text that it lends to others as a negative."""
+        return self.rows["positive" if kind == "pair" else "query"].to_pylist()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one task: values with a JSON form, and the mean of its queries' vectors, float64 [D]."""
+
+    source: str
+    task: str
+    mean: np.ndarray
+    values: dict[str, Json] = field(default_factory=dict)
+
+
+def measure(examples: pa.Table, pool: Pool) -> Measured:
+    """Return what is measured of one task's EXAMPLES, whose unit is `pool`."""
+    kind, queries = examples["kind"][0].as_py(), examples["query"].to_pylist()
+    positives, negatives = examples["positive"].to_pylist(), examples["negatives"].to_pylist()
+    documents = [*positives, *(text for listed in negatives for text in listed)]
+    values: dict[str, Json] = {"negative_ranks": sparse(_ranks(examples, pool), RANKS)}
+    for side, texts in (("query", queries), ("document", documents)):
+        lengths = np.array([n for n in (pool.length_of.get(text_id(text)) for text in texts) if n], dtype=np.int64)
+        values[f"{side}_tokens"] = sparse(lengths, LENGTHS)
+        values[f"{side}_tokens_median"] = int(np.median(lengths)) if len(lengths) else None
+    if kind == "text":
+        values |= _cosines(queries, positives, negatives, pool.vectors)
+    mean = pool.vectors(queries[:MEAN_ROWS]).mean(axis=0, dtype=np.float64)
+    return Measured(examples["source"][0].as_py(), examples["task"][0].as_py(), mean, values)
+
+
+def measures_of(tasks: list[Measured], max_length_tokens: int) -> dict[str, Json]:
+    """Return the content of audit/measures.json: tasks in order, each with its place on the map and its neighbours."""
+    means = np.array([task.mean for task in tasks])
+    places, nearest = flat_map(means), _nearest(means)
+    entries: list[Json] = [
+        {
+            "source": task.source, "task": task.task, **task.values, "place": list(place),
+            "nearest": [tasks[number].task for number in near],
+        }
+        for task, place, near in zip(tasks, places, nearest, strict=True)
+    ]  # fmt: skip
+    return {"max_length_tokens": max_length_tokens, "tasks": entries}
+
+
+def flat_map(means: np.ndarray) -> list[tuple[float, float]]:
+    """Return a place in the plane for each mean vector [t, D]: the two directions in which they differ most.
+
+    Equal means give equal places: nothing is drawn, each direction points where its largest part is positive, and
+    places are rounded to 3 digits.
+    """
+    spread = np.zeros((len(means), 2))
+    centred = means - means.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    for axis, direction in enumerate(directions[:2]):
+        spread[:, axis] = centred @ direction * np.sign(direction[np.abs(direction).argmax()])
+    # Adding zero makes -0.0 a plain zero.
+    return [(float(x), float(y)) for x, y in np.round(spread, 3) + 0.0]
+
+
+def _nearest(means: np.ndarray) -> list[list[int]]:
+    """Return for each mean the numbers of the others with the highest cosines, nearest first."""
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+    cosines = np.round(unit @ unit.T, 6)
+    np.fill_diagonal(cosines, -np.inf)
+    order = np.argsort(-cosines, axis=1, kind="stable")
+    return order[:, : min(NEAREST_TASKS, len(means) - 1)].tolist()
+
+
+def binned(values: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
+    """Return how many values fall between two edges each, int64 [edges - 1]; a value on an edge is above it."""
+    # Scores are float32: a hair is added so that 0.3 falls where it reads.
+    places = np.searchsorted(np.asarray(edges), values + 1e-6, side="right") - 1
+    return np.bincount(np.clip(places, 0, len(edges) - 2), minlength=len(edges) - 1)
+
+
+def sparse(values: np.ndarray, edges: tuple[float, ...]) -> list[Json]:
+    """Return the bins of the values without the empty ones at both ends: number of the first bin, then the counts."""
+    return trimmed(binned(values, edges))
+
+
+def trimmed(counts: np.ndarray) -> list[Json]:
+    """Return counts as `sparse` does."""
+    filled = np.flatnonzero(counts)
+    return [int(filled[0]), *counts[filled[0] : filled[-1] + 1].tolist()] if len(filled) else []
+
+
+def untrimmed(counts: Json, edges: tuple[float, ...]) -> np.ndarray:
+    """Return what `sparse` gave as counts of all bins, int64 [edges - 1]."""
+    whole = np.zeros(len(edges) - 1, dtype=np.int64)
+    if isinstance(counts, list) and counts:
+        first, *rest = [int(count) for count in counts if isinstance(count, int)]
+        whole[first : first + len(rest)] = rest
+    return whole
+
+
+def _ranks(examples: pa.Table, pool: Pool) -> np.ndarray:
+    """Return the place of each mined negative among the candidates of its row, 1 for the nearest."""
+    documents = pool.documents(examples["kind"][0].as_py())
+    numbers = [pool.number_of[name] for name in examples["id"].to_pylist()]
+    listed = pool.candidates["negatives"].take(numbers).to_pylist()
+    found = []
+    columns = examples["negatives"].to_pylist(), examples["negative_origins"].to_pylist()
+    for candidates, negatives, origins in zip(listed, *columns, strict=True):
+        wanted = {text for text, origin in zip(negatives, origins, strict=True) if origin == "mined"}
+        for place, number in enumerate(candidates, 1):
+            if not wanted:
+                break
+            if documents[number] in wanted:
+                wanted.remove(documents[number])
+                found.append(place)
+    return np.array(found, dtype=np.int64)
+
+
+def _cosines(
+    queries: list[str], positives: list[str], negatives: list[list[str]], vectors: Vectors
+) -> Mapping[str, Json]:
+    """Return the cosines of inputs alone; the scores of a text task hold those of the outputs too."""
+    anchors = vectors(queries)
+    of_negative = np.repeat(np.arange(len(queries)), [len(listed) for listed in negatives])
+    flat = [text for listed in negatives for text in listed]
+    found = {"positive_cosines": _dots(anchors, vectors(positives))}
+    found["negative_cosines"] = _dots(anchors[of_negative], vectors(flat)) if flat else np.empty(0)
+    return {name: sparse(cosines, COSINES) for name, cosines in found.items()}
+
+
+def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.einsum("nd,nd->n", left.astype(np.float64), right.astype(np.float64))

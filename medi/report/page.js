@@ -1,0 +1,186 @@
+// The data of a release -> the page: numbers, warnings, map, and a table that sorts, searches and opens.
+"use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const percent = (part, whole) => {
+  const share = (100 * part) / whole;
+  return whole ? `${share > 0 && share < 1 ? share.toFixed(1) : Math.round(share)}%` : "–";
+};
+const sum = (numbers) => numbers.reduce((total, n) => total + n, 0);
+const score = (value) => (value === null ? "–" : value.toFixed(2));
+const link = (name) => make("a", { href: `#${encodeURIComponent(name)}` }, name);
+const facts = (pairs) => pairs.flatMap(([name, words]) => [make("dt", {}, name), make("dd", {}, words)]);
+const dropped = (entry) => sum(entry.dropped.map(([, n]) => n));
+
+// Heading, class, value to sort by, text to show.
+const COLUMNS = [
+  ["name", "", (e) => e.name, null],
+  ["kind", "words wide", (e) => e.kind, (e) => e.kind],
+  ["rows", "", (e) => e.got, (e) => count(e.got)],
+  ["of planned", "", (e) => e.got / e.planned, (e) => percent(e.got, e.planned)],
+  ["dropped", "wide", dropped, (e) => count(dropped(e))],
+  ["given", "wide", (e) => e.origins[0], (e) => share(e, 0)],
+  ["mined", "wide", (e) => e.origins[1], (e) => share(e, 1)],
+  ["random", "wide", (e) => e.origins[2], (e) => share(e, 2)],
+  ["positive", "", (e) => e.positive, (e) => score(e.positive)],
+  ["negative", "", (e) => e.negative, (e) => score(e.negative)],
+  ["query tokens", "wide", (e) => e.query_tokens, (e) => e.query_tokens ?? "–"],
+  ["document tokens", "wide", (e) => e.document_tokens, (e) => e.document_tokens ?? "–"],
+];
+const share = (entry, origin) => (entry.origins[origin] ? percent(entry.origins[origin], sum(entry.origins)) : "–");
+
+const body = document.querySelector("#table tbody");
+const lines = data.entries.map((entry, number) => line(entry, number));
+const line_of = new Map(lines.map((found) => [found.entry.name, found]));
+let order = [...lines];
+
+/** The row of an entry, the button that opens it, and later its panel. */
+function line(entry, number) {
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": `panel-${number}` }, entry.name);
+  const row = make("tr", { class: entry.is_source ? "source" : "" }, make("th", { scope: "row" }, button));
+  for (const [, kind, , text] of COLUMNS.slice(1)) row.append(make("td", { class: kind }, String(text(entry))));
+  if (entry.got < 0.9 * entry.planned) row.children[3].classList.add("low");
+  const words = [entry.name, entry.source, entry.kind, entry.category, entry.licence].join("\n").toLowerCase();
+  const found = { entry, number, button, row, panel: null, words };
+  button.addEventListener("click", () => toggle(found));
+  return found;
+}
+
+function toggle(found, open = found.button.getAttribute("aria-expanded") !== "true") {
+  found.button.setAttribute("aria-expanded", String(open));
+  if (open && !found.panel) {
+    const inside = make("div");
+    const cell = make("td", { colspan: COLUMNS.length }, inside);
+    found.panel = make("tr", { class: "panel", id: `panel-${found.number}` }, cell);
+    found.row.after(found.panel);
+    fill(inside, found.entry, document.querySelector(".scroll").clientWidth - 40);
+  }
+  if (found.panel) found.panel.hidden = !open;
+}
+
+/** Fill the panel of an entry: what is known of it, figures, examples. */
+function fill(cell, entry, room) {
+  const reasons = entry.dropped.map(([reason, n]) => `${reason} ${count(n)}`).join(", ");
+  const origins = ["given", "mined", "random"].map((name, i) => [name, entry.origins[i]]).filter(([, n]) => n);
+  cell.append(make("dl", { class: "facts" }, ...facts([
+    ["rows", `${count(entry.got)} of ${count(entry.planned)} planned`],
+    ["dropped", reasons || "none"],
+    ["negatives", origins.map(([name, n]) => `${name} ${count(n)}`).join(", ") || "none"],
+    ...(entry.category ? [["category", entry.category]] : []),
+    ["licence", entry.licence],
+    ...entry.facts,
+    ...said(entry.instructions),
+  ])));
+  if (entry.nearest.length) {
+    const links = entry.nearest.flatMap((name, i) => (i ? [", ", link(name)] : [link(name)]));
+    cell.append(make("p", { class: "quiet" }, "Nearest tasks on the map: ", ...links));
+  }
+  const columns = Math.max(1, Math.floor(room / 320));
+  const drawn = figures(entry, data.edges, Math.min(460, Math.floor(room / columns) - (columns > 1 ? 24 : 0)));
+  if (drawn.length) cell.append(make("h3", {}, "Histograms"), make("div", { class: "figures" }, ...drawn));
+  if (entry.examples.length) {
+    cell.append(make("h3", {}, "Examples"), make("div", { class: "examples" }, ...entry.examples.map(example)));
+  }
+}
+
+/** The instructions as facts; one where both sides have the same. */
+function said([query, document]) {
+  if (!query) return [];
+  return query === document ? [["instruction", query]] : [["for queries", query], ["for documents", document]];
+}
+
+function example(row) {
+  const scored = (value) => (value === null ? "" : `${value.toFixed(3)} `);
+  const texts = [
+    ["query", row.query], ...(row.label === null ? [] : [["label", row.label]]),
+    ["positive", make("span", {}, make("span", { class: "tag" }, scored(row.score)), row.positive)],
+    ...row.negatives.map(([text, value, origin, label]) => [
+      "negative",
+      make("span", {}, make("span", { class: "tag" }, `${scored(value)}${origin}${label === null ? "" : `, ${label}`} `), text),
+    ]),
+  ];
+  return make("article", { class: "example" },
+    make("h4", {}, row.why),
+    make("dl", { class: "facts" }, ...facts(texts)),
+    row.more ? make("p", { class: "quiet" }, `and ${row.more} negatives more`) : null,
+    make("p", { class: "quiet" }, `${row.id}, from ${row.origin}`));
+}
+
+/** Put the rows into the table as they are sorted and searched for, panels behind their rows. */
+function show() {
+  const wanted = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const [level, kind] = [byId("level").value, byId("kind").value];
+  const fits = ({ entry, words }) =>
+    wanted.every((word) => words.includes(word))
+    && (!level || entry.is_source === (level === "source") || (level === "task" && entry.place !== null))
+    && (!kind || entry.kind.split(", ").includes(kind));
+  const seen = order.filter(fits);
+  body.replaceChildren(...seen.flatMap(({ row, panel }) => (panel ? [row, panel] : [row])));
+  byId("shown").textContent = `${count(seen.length)} of ${count(lines.length)} shown`;
+}
+
+/** Sort by a column: numbers from the highest, names from A; again turns it round. What has no value stays last. */
+function sort(heading, value) {
+  const before = heading.getAttribute("aria-sort");
+  const first = heading.cellIndex < 2 ? "ascending" : "descending";
+  const direction = before ? (before === "ascending" ? "descending" : "ascending") : first;
+  for (const other of heading.parentNode.children) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", direction);
+  const turn = direction === "ascending" ? 1 : -1;
+  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en") : a - b);
+  const empty = (v) => v === null || v === undefined || Number.isNaN(v);
+  order.sort((a, b) => {
+    const [left, right] = [value(a.entry), value(b.entry)];
+    if (empty(left) || empty(right)) return empty(left) - empty(right) || a.number - b.number;
+    return turn * compare(left, right) || a.number - b.number;
+  });
+  show();
+}
+
+/** Open the entry that the address names, and go there. */
+function go() {
+  const found = line_of.get(decodeURIComponent(location.hash.slice(1)));
+  if (!found) return;
+  if (!found.row.isConnected) {
+    byId("filters").reset();
+    show();
+  }
+  toggle(found, true);
+  found.button.focus({ preventScroll: true });
+  found.row.scrollIntoView({ block: "start" });
+}
+
+function warning({ title, advice, notes }) {
+  const items = notes.map(([name, words]) => make("li", {}, line_of.has(name) ? link(name) : name, `: ${words}`));
+  return make("details", {}, make("summary", {}, make("strong", {}, title), ` (${count(notes.length)})`),
+    make("p", { class: "quiet" }, advice), make("ul", {}, ...items));
+}
+
+function start() {
+  byId("lead").append("Content digest ", make("code", {}, data.digest));
+  byId("numbers").append(...data.numbers.map(([name, value]) => make("div", {}, ...facts([[name, value]]))));
+  byId("first").append(...(data.notice ? [make("p", {}, data.notice)] : []), ...data.warnings.map(warning));
+  if (!data.warnings.length) byId("first").append(make("p", {}, "Nothing stands out."));
+  byId("params").append(...facts(data.params));
+  const head = document.querySelector("#table thead tr");
+  for (const [name, kind, value] of COLUMNS) {
+    const heading = make("th", { scope: "col", class: kind });
+    heading.append(make("button", { type: "button", onclick: () => sort(heading, value) }, name));
+    head.append(heading);
+  }
+  const placed = data.entries.filter((entry) => entry.place !== null);
+  if (placed.length > 2) {
+    const note = "Each dot is a task, at the mean of its queries' vectors: the two directions in which tasks differ most. "
+      + "A click opens it; each task names its nearest ones in the table below.";
+    const opened = (name) => (location.hash = `#${encodeURIComponent(name)}`);
+    byId("map").append(make("p", { class: "quiet" }, note), map(placed, byId("map").clientWidth, opened));
+  } else byId("map").append(make("p", {}, "There is no map: this release does not say where its tasks lie."));
+  for (const id of ["search", "level", "kind"]) byId(id).addEventListener("input", show);
+  byId("filters").addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("hashchange", go);
+  show();
+  go();
+}
+
+start();
