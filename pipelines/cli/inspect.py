@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medi.errors import UsageError
 from medi.screen import shown
+from pipelines.cli.rows import draw, lines_of, many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from medi.release.accounting import Mining
     from medi.release.inspect import Spread, Summary, TaskSummary
 
-# A longer text is cut on the screen, never in the JSON.
-_SHOWN_CHARACTERS = 400
 _QUANTILES = ("least", "5%", "25%", "50%", "75%", "95%", "most")
 
 
@@ -25,12 +25,25 @@ def inspect(
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Only this task, or all tasks of a source.")] = None,
     n: Annotated[int, typer.Option(min=0, metavar="N", help="Random rows to show.")] = 3,
     seed: Annotated[int, typer.Option(metavar="N", help="Which random rows.")] = 0,
+    why: Annotated[str | None, typer.Option(metavar="ID", help="The whole story of this row.")] = None,
+    raw: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --why: the raw files.  [default: those of the build]")
+    ] = None,
+    workspace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --why: the artifacts.  [default: those of the build]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
 ) -> None:
     """Show what is in a release.
 
-    Tasks, rows, lengths, scores, how negatives were mined, and random rows.
+    Tasks, rows, lengths, scores, how negatives were mined, and random rows. With --why one row: its raw record, what
+    cleaning did, its candidates and which rule dropped which, its instruction's slots, its shard.
     """
+    _check_together(why, task, (raw, workspace))
+    if why is not None:
+        from pipelines.cli.why import tell
+
+        return tell(folder, why, (raw, workspace), as_json)
     from medi.release import open_release
     from medi.release.inspect import QUANTILES, random_rows, summarise
 
@@ -44,12 +57,26 @@ def inspect(
 
     console = Console(highlight=False, markup=False, emoji=False)
     silent = sum(not task.rows for task in summary.tasks)
-    told = _many(len(summary.tasks) - silent, "task") + (f", none of {silent:,} more" if silent else "")
-    console.print(f"{_many(summary.rows, 'row')} of {told}")
+    told = many(len(summary.tasks) - silent, "task") + (f", none of {silent:,} more" if silent else "")
+    console.print(f"{many(summary.rows, 'row')} of {told}")
     console.print(f"content digest {shown(summary.content_digest)}", soft_wrap=True)
     for part in (_tasks(summary.tasks), _spreads(summary), _mining(summary, task is None), *map(_row, rows)):
         console.print()
         console.print(part)
+
+
+def _check_together(why: str | None, task: str | None, places: tuple[Path | None, Path | None]) -> None:
+    """Raise UsageError for options that say nothing together."""
+    if why is not None and task is not None:
+        raise UsageError(f"--why {why} and --task {task}: the one shows a row, the other a task; give one of them")
+    for option, place in zip(("--raw", "--workspace"), places, strict=True):
+        if why is None and place is not None:
+            raise UsageError(f"{option} {place}: says where --why finds what a release does not hold; give --why ID")
+
+
+def _row(row: dict[str, object]) -> "RenderableType":
+    """Return one row under its id."""
+    return draw(str(row["id"]), lines_of(row))
 
 
 def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
@@ -69,10 +96,6 @@ def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
         each = f"{task.negatives / task.rows:.2f}" if task.rows else "-"
         table.add_row(*map(Text, (shown(task.task), shown(task.kind), f"{task.rows:,}", each, *shares)))
     return table
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def _share(part: int, whole: int) -> str:
@@ -159,52 +182,3 @@ def _scores(mining: "Mining") -> "RenderableType":
     for name, scores in (("positive", mining.positive_scores), ("negative", mining.negative_scores)):
         table.add_row(name, *(f"{score:.2f}" for score in scores))
     return table
-
-
-def _row(row: dict[str, object]) -> "RenderableType":
-    """Return one row as names and texts, every text made harmless."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True, min_width=9)
-    table.add_column(overflow="fold")
-    for name, text in _lines(row):
-        table.add_row(Text(name, style="bold"), Text(_cut(text)))
-    return table
-
-
-def _lines(row: dict[str, object]) -> list[tuple[str, str]]:
-    """Return (name, text) of what is shown of a row; instructions once, a negative with its score and its origin."""
-    lines = [
-        ("row", f"{row['id']} (task {row['task']}, kind {row['kind']})"),
-        ("from", f"{row['origin']} ({row['licence']})"),
-        *_instructions(str(row["query_instruction"]), str(row["document_instruction"])),
-        ("query", str(row["query"])),
-    ]
-    if row["label"] is not None:
-        lines.append(("label", str(row["label"])))
-    lines.append(("positive", f"[{_score(row['positive_score'])}] {row['positive']}"))
-    texts, scores, origins = row["negatives"], row["negative_scores"], row["negative_origins"]
-    assert isinstance(texts, list) and isinstance(scores, list) and isinstance(origins, list)
-    for text, score, origin in zip(texts, scores, origins, strict=True):
-        lines.append(("negative", f"[{_score(score)}, {origin}] {text}"))
-    return lines
-
-
-def _instructions(query: str, document: str) -> list[tuple[str, str]]:
-    """Return the lines of a row's instructions: one where both sides have the same."""
-    if query == document:
-        return [("instruction", query)]
-    return [("for queries", query), ("for documents", document)]
-
-
-def _score(score: object) -> str:
-    return f"{score:.3f}" if isinstance(score, float) else "no score"
-
-
-def _cut(text: str) -> str:
-
-    if len(text) <= _SHOWN_CHARACTERS:
-        return shown(text)
-    return f"{shown(text[:_SHOWN_CHARACTERS])}… ({len(text):,} characters)"
