@@ -1,6 +1,7 @@
 """Releases handed on: what each format holds, what it leaves out and says so, and what stands where it goes."""
 
 import json
+import socket
 from collections import Counter
 from pathlib import Path
 
@@ -125,10 +126,29 @@ def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(tmp_path: Pa
     with pytest.raises(MediError, match="out exists and is not an export of medi"):
         export(tmp_path / "r", "jsonl", out)
     assert out.read_bytes() == before
-    with pytest.raises(MediError, match="r exists and is not an export of medi"):
-        export(tmp_path / "r", "flagembedding", tmp_path / "r")
+    (tmp_path / "r.receipt.json").write_text('{"format": "medi-export/1", "files": []}')
+    release_of(tmp_path / "other", tiny())
+    with pytest.raises(MediError, match="r was changed since medi exported it"):
+        export(tmp_path / "other", "flagembedding", tmp_path / "r")
+    for inside in (tmp_path / "r", tmp_path / "r" / "data" / "rows.jsonl"):
+        with pytest.raises(UsageError, match="lies in the release; name a path outside of"):
+            export(tmp_path / "r", "jsonl", inside)
     export(tmp_path / "r", "tevatron", tmp_path / "folder")
     assert not list(tmp_path.glob(".tmp*"))
+
+
+def test_equal_releases_give_equal_bytes_and_a_killed_export_leaves_nothing_for_long(tmp_path: Path) -> None:
+    release_of(tmp_path / "r", uneven())
+    # As left by process 1 of an earlier boot.
+    orphan = tmp_path / f".tmp-{socket.gethostname()}-1-0-0"
+    orphan.mkdir()
+    for to in FORMATS:
+        files = []
+        for name in ("first", "second"):
+            export(tmp_path / "r", to, tmp_path / f"{to}.{name}")
+            files.append(json.loads((tmp_path / f"{to}.{name}.receipt.json").read_bytes())["files"])
+        assert files[0] == files[1] and files[0]
+    assert not orphan.exists()
 
 
 def test_a_folder_with_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:

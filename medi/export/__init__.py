@@ -32,12 +32,14 @@ def export(folder: Path, to: str, out: Path, block_rows: int = 1) -> Tally:
     `block_rows` is the batch size that a medi-json is for; other formats have no use for it.
 
     Raises:
-        UsageError: there is no such format, or the folder is no release.
+        UsageError: there is no such format, the folder is no release, or `out` lies in it.
         MediError: `out` is something else, the release is damaged, or the format can hold none of its rows.
     """
     if to not in FORMATS:
         raise UsageError(f"--to {to}: there is no such format; give one of {', '.join(FORMATS)}")
     release = open_release(folder)
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{out} lies in the release; name a path outside of {folder}")
     with placing(out) as (path, facts):
         with as_written(release):
             tally = write_medi_json(release, path, block_rows) if to == MEDI_JSON else _WRITERS[to](release, path)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from medi.export.rows import Tally, file_name, tasks_of
 from medi.release import Release
+from medi.schema import digest_of
 
 PROMPTS = "prompts.json"
 Prompts = dict[str, dict[str, str]]
@@ -57,7 +58,7 @@ def write_sentence_transformers(release: Release, path: Path) -> Tally:
             sets[name], tally.rows = file, tally.rows + rows
             if shape.prompts():
                 prompts[name] = shape.prompts()
-    _save(sets, path)
+    _save(sets, release.manifest["content_digest"], path)
     (path / PROMPTS).write_text(json.dumps(prompts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(scratch)
     return tally
@@ -92,15 +93,19 @@ def _by_shape(table: pa.Table) -> Iterator[tuple[_Shape, pa.Table]]:
         yield shape, pa.table([rows["query"], rows["positive"], *negatives], shape.columns())
 
 
-def _save(sets: dict[str, Path], path: Path) -> None:
-    """Save the mapped files as one DatasetDict, without a bar for each."""
+def _save(sets: dict[str, Path], digest: str, path: Path) -> None:
+    """Save the mapped files as one DatasetDict, without a bar for each; `digest` is that of the release."""
     import datasets
 
     shown = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        opened = [(name, datasets.Dataset.from_file(str(file))) for name, file in sets.items()]
-        datasets.DatasetDict(opened).save_to_disk(str(path))
+        opened = {}
+        for name, file in sets.items():
+            table = datasets.table.MemoryMappedTable.from_file(str(file))
+            # Its own fingerprint would be made of the file's time.
+            opened[name] = datasets.Dataset(table, fingerprint=digest_of([digest, name])[:16])
+        datasets.DatasetDict(opened.items()).save_to_disk(str(path))
     finally:
         if not shown:
             datasets.enable_progress_bars()

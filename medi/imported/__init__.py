@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from medi.errors import MediError, UsageError
 from medi.imported.records import example_of
@@ -29,6 +30,7 @@ from medi.store import new_temporary, remove_orphans
 Say = Callable[[str], None]
 _SHAPE = 'an array of {"query": [instruction, text], "pos": [...], "neg": [...], "task_name": text}'
 _MOST_REASONS = 20
+_PACE_SECONDS = 30.0
 _RANKS = {source.name: rank for rank, source in enumerate(ALL)}
 
 
@@ -72,9 +74,9 @@ def import_file(path: Path, out: Path, say: Say = lambda line: None) -> Summary:
         spill = Spill(scratch)
         say(f"reading {path}")
         file = _raw_file(path)
-        reading = _read(path, spill)
+        reading = _read(path, spill, _now_and_then(say))
         say(f"sorting {reading.records:,} records into {len(spill.tasks):,} tasks")
-        sources = _sources(spill.tasks.values(), file, reading)
+        sources = _sources(spill.tasks.values(), file, reading, _now_and_then(say))
         left_out = sum((Counter(source.entry["dropped"]) for source in sources), reading.bad)
         rows = sum(source.entry["got"] for source in sources)
         if not rows:
@@ -96,7 +98,21 @@ def _raw_file(path: Path) -> RawFile:
     return {"name": path.name, "size": path.stat().st_size, "sha256": sha256}
 
 
-def _read(path: Path, spill: Spill) -> Reading:
+def _now_and_then(say: Say) -> Say:
+    """Return a `say` that passes on a line every 30 seconds, and the others not."""
+    last_seconds = monotonic()
+
+    def say_if_time(line: str) -> None:
+        """Say the line where it is time."""
+        nonlocal last_seconds
+        if monotonic() - last_seconds >= _PACE_SECONDS:
+            last_seconds = monotonic()
+            say(line)
+
+    return say_if_time
+
+
+def _read(path: Path, spill: Spill, say: Say) -> Reading:
     """Spill the examples of the file. Raises MediError where it is damaged, or its first record is of another shape."""
     reading = Reading()
     for batch in raw_batches([(path, path.name)]):
@@ -104,6 +120,7 @@ def _read(path: Path, spill: Spill) -> Reading:
             raise MediError(f"{path}: {batch.fault}")
         for key, line in zip(batch.keys, batch.lines, strict=True):
             _take(f"{path}{':' if batch.by_line else '#'}{key}", line, spill, reading)
+        say(f"{reading.records:,} records read")
     spill.flush()
     return reading
 
@@ -124,13 +141,17 @@ def _take(origin: str, line: bytes, spill: Spill, reading: Reading) -> None:
     reading.records += 1
 
 
-def _sources(parts: Iterable[Spilled], file: RawFile, reading: Reading) -> list[Imported]:
+def _sources(parts: Iterable[Spilled], file: RawFile, reading: Reading, say: Say) -> list[Imported]:
     """Return the sources: those of Table 5 in its order, then others by name."""
     by_source: defaultdict[str, list[Spilled]] = defaultdict(list)
     for part in parts:
         by_source[source_of(part.base)].append(part)
     names = sorted(by_source, key=lambda name: (_RANKS.get(name, len(_RANKS)), name))
-    return [import_source(name, by_source[name], file, reading.mended[name]) for name in names]
+    sources = []
+    for name in names:
+        sources.append(import_source(name, by_source[name], file, reading.mended[name]))
+        say(f"{len(sources):,} of {len(names):,} sources sorted")
+    return sources
 
 
 def _contents(sources: list[Imported], file: RawFile, reading: Reading) -> Contents:

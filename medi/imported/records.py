@@ -34,8 +34,8 @@ def example_of(record: Json, mends: set[str]) -> Example:
     and negative have different ones.
     """
     task = _task(record, mends)
-    query, positive = (_side(member(record, name, mends), name, mends) for name in ("query", "pos"))
-    given = optional(record, "neg", mends)
+    query, positive = (_side(_value(record, name, mends), name, mends) for name in ("query", "pos"))
+    given = _value(record, "neg", mends, needed=False)
     if given in (None, []):
         mends.add("no_negative")
         return Example(task, *query, *positive, None)
@@ -47,10 +47,10 @@ def example_of(record: Json, mends: set[str]) -> Example:
 
 def _task(record: Json, mends: set[str]) -> str:
     """Return a task's name; one that has a number only is called by it."""
-    found = optional(record, "task_name", mends)
+    found = _value(record, "task_name", mends, needed=False)
     if isinstance(found, str) and found.strip():
         return found.strip()
-    number = optional(record, "task_id", mends)
+    number = _value(record, "task_id", mends, needed=False)
     if isinstance(number, int) and not isinstance(number, bool):
         return f"task_id_{number}"
     if isinstance(number, str) and number.strip():
@@ -58,6 +58,13 @@ def _task(record: Json, mends: set[str]) -> str:
     # Says what the first keys are, where it is no such record at all.
     member(record, "query", mends)
     raise Bad("neither 'task_name' nor 'task_id' names a task")
+
+
+def _value(record: Json, key: str, mends: set[str], needed: bool = True) -> Json:
+    """Return a field, None where it may be absent; one in other letters is looked for only where there is none."""
+    if isinstance(record, dict) and key in record:
+        return record[key]
+    return (member if needed else optional)(record, key, mends)
 
 
 def _side(value: Json, name: str, mends: set[str]) -> _Side:
