@@ -5,9 +5,8 @@ have is split by that number: no row is lost, no negative made up.
 """
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from medi.release import Release
 from medi.schema import digest_of
 
 PROMPTS = "prompts.json"
+_SETS = "dataset_dict.json"
 Prompts = dict[str, dict[str, str]]
 
 
@@ -45,26 +45,26 @@ def write_sentence_transformers(release: Release, path: Path) -> Tally:
     A set is called as its task (`msmarco/07` is `msmarco-07`); where a task is split, the largest part is, and the
     others get `.2`, `.3`, ... behind it.
     """
-    tally, taken = Tally(), set[str]()
-    sets: dict[str, Path] = {}
+    tally, taken = Tally(), {"scratch", _SETS, PROMPTS}
     prompts: Prompts = {}
     scratch = path / "scratch"
     scratch.mkdir(parents=True)
-    for entry, tables in tasks_of(release):
-        tally.tasks += 1
-        parts = _write_parts(scratch, f"{tally.tasks}", tables)
-        for shape, (file, rows) in sorted(parts.items(), key=lambda part: (-part[1][1], part[0])):
-            name = file_name(entry["task"], taken)
-            sets[name], tally.rows = file, tally.rows + rows
-            if shape.prompts():
+    with _without_bars():
+        for entry, tables in tasks_of(release):
+            tally.tasks += 1
+            parts = _write_parts(scratch, tables)
+            for shape, (file, rows) in sorted(parts.items(), key=lambda part: (-part[1][1], part[0])):
+                name = file_name(entry["task"], taken)
+                _save(file, path / name, digest_of([release.manifest["content_digest"], name])[:16])
                 prompts[name] = shape.prompts()
-    _save(sets, release.manifest["content_digest"], path)
-    (path / PROMPTS).write_text(json.dumps(prompts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    shutil.rmtree(scratch)
+                tally.rows += rows
+    scratch.rmdir()
+    _write_json(path / _SETS, {"splits": list(prompts)})
+    _write_json(path / PROMPTS, {name: found for name, found in prompts.items() if found})
     return tally
 
 
-def _write_parts(folder: Path, name: str, tables: Iterable[pa.Table]) -> dict[_Shape, tuple[Path, int]]:
+def _write_parts(folder: Path, tables: Iterable[pa.Table]) -> dict[_Shape, tuple[Path, int]]:
     """Write a task's rows to an Arrow file for each shape among them; return shape -> file and rows."""
     parts: dict[_Shape, tuple[Path, int]] = {}
     writers: dict[_Shape, pa.RecordBatchStreamWriter] = {}
@@ -72,7 +72,7 @@ def _write_parts(folder: Path, name: str, tables: Iterable[pa.Table]) -> dict[_S
         for table in tables:
             for shape, part in _by_shape(table):
                 if shape not in writers:
-                    file = folder / f"{name}-{len(parts)}.arrow"
+                    file = folder / f"{len(parts)}.arrow"
                     sink = opened.enter_context(pa.OSFile(str(file), "wb"))
                     writers[shape] = opened.enter_context(pa.ipc.new_stream(sink, part.schema))
                     parts[shape] = (file, 0)
@@ -93,19 +93,29 @@ def _by_shape(table: pa.Table) -> Iterator[tuple[_Shape, pa.Table]]:
         yield shape, pa.table([rows["query"], rows["positive"], *negatives], shape.columns())
 
 
-def _save(sets: dict[str, Path], digest: str, path: Path) -> None:
-    """Save the mapped files as one DatasetDict, without a bar for each; `digest` is that of the release."""
+def _save(file: Path, folder: Path, fingerprint: str) -> None:
+    """Save an Arrow file as a data set's folder, and remove it. Memory does not grow with it, as it is mapped."""
     import datasets
 
-    shown = datasets.are_progress_bars_disabled()
+    table = datasets.table.MemoryMappedTable.from_file(str(file))
+    # The fingerprint that it would give itself is made of the file's time.
+    datasets.Dataset(table, fingerprint=fingerprint).save_to_disk(str(folder))
+    file.unlink()
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Let the block save data sets without a bar for each."""
+    import datasets
+
+    shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        opened = {}
-        for name, file in sets.items():
-            table = datasets.table.MemoryMappedTable.from_file(str(file))
-            # Its own fingerprint would be made of the file's time.
-            opened[name] = datasets.Dataset(table, fingerprint=digest_of([digest, name])[:16])
-        datasets.DatasetDict(opened.items()).save_to_disk(str(path))
+        yield
     finally:
-        if not shown:
+        if shown:
             datasets.enable_progress_bars()
