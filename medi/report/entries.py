@@ -152,24 +152,24 @@ def _commonest(labels: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _thresholds(rules: Rules, kind: str, rows: TaskRows) -> list[Json]:
-    """Return [plot, place, words] of each threshold that decided a cosine shown here.
+    """Return [place, words] of each threshold that decided a cosine shown here.
 
     A cross-encoder's scores took the place of cosines where one was used; in text tasks limits are of other scores.
     """
     lines: list[Json] = []
     if kind != "text" and rules.rescore is None:
         limits = {"--min-score": rules.min_score, "--max-score": rules.max_score}
-        lines += [["negatives", limit, f"{name} {limit}"] for name, limit in limits.items() if limit is not None]
+        lines += [[limit, f"{name} {limit} for mined negatives"] for name, limit in limits.items() if limit is not None]
     median = _median(rows.positives.get("cosine"))
     if kind == "pair" and rules.rescore is None and median is not None:
         if rules.absolute_margin is not None:
             at = round(median - rules.absolute_margin, 3)
-            lines.append(["negatives", at, f"--absolute-margin {rules.absolute_margin}, from the median positive"])
+            lines.append([at, f"--absolute-margin {rules.absolute_margin}, from the median positive"])
         if rules.relative_margin is not None:
             at = round(median - abs(median) * rules.relative_margin, 3)
-            lines.append(["negatives", at, f"--relative-margin {rules.relative_margin}, from the median positive"])
+            lines.append([at, f"--relative-margin {rules.relative_margin}, from the median positive"])
     if kind != "pair" and rules.max_positive_score is not None:
-        lines.append(["positives", rules.max_positive_score, f"positives are below {rules.max_positive_score}"])
+        lines.append([rules.max_positive_score, "positives score less"])
     return lines
 
 

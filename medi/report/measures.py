@@ -19,33 +19,7 @@ from medi.schema import text_id
 MEAN_ROWS = 1_000
 NEAREST_TASKS = 5
 # Edges between bins; what lies outside counts in the first or the last one.
-LENGTHS = (
-    1,
-    2,
-    3,
-    4,
-    6,
-    8,
-    12,
-    16,
-    24,
-    32,
-    48,
-    64,
-    96,
-    128,
-    192,
-    256,
-    384,
-    512,
-    768,
-    1024,
-    1536,
-    2048,
-    3072,
-    4096,
-    8192,
-)
+LENGTHS = (*range(1, 16), *(step << octave for octave in range(1, 10) for step in range(8, 16)), 8192)
 COSINES = tuple(round(-1 + step / 40, 3) for step in range(81))
 SUMS = tuple(round(-2 + step / 20, 2) for step in range(81))
 RANKS = tuple(range(1, CANDIDATES_KEPT + 2))

@@ -19,10 +19,10 @@ const COLUMNS = [
   ["kind", "words wide", (e) => e.kind, (e) => e.kind],
   ["rows", "", (e) => e.got, (e) => count(e.got)],
   ["of planned", "", (e) => e.got / e.planned, (e) => percent(e.got, e.planned)],
-  ["dropped", "wide", dropped, (e) => count(dropped(e))],
-  ["given", "wide", (e) => e.origins[0], (e) => share(e, 0)],
+  ["dropped", "wide rest", dropped, (e) => count(dropped(e))],
+  ["given", "wide rest", (e) => e.origins[0], (e) => share(e, 0)],
   ["mined", "wide", (e) => e.origins[1], (e) => share(e, 1)],
-  ["random", "wide", (e) => e.origins[2], (e) => share(e, 2)],
+  ["random", "wide rest", (e) => e.origins[2], (e) => share(e, 2)],
   ["positive", "", (e) => e.positive, (e) => score(e.positive)],
   ["negative", "", (e) => e.negative, (e) => score(e.negative)],
   ["query tokens", "wide", (e) => e.query_tokens, (e) => e.query_tokens ?? "–"],
@@ -35,9 +35,14 @@ const lines = data.entries.map((entry, number) => line(entry, number));
 const line_of = new Map(lines.map((found) => [found.entry.name, found]));
 let order = [...lines];
 
+/** A name that may be broken behind its underscores. */
+function broken(name) {
+  return name.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]).slice(0, -1);
+}
+
 /** The row of an entry, the button that opens it, and later its panel. */
 function line(entry, number) {
-  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": `panel-${number}` }, entry.name);
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": `panel-${number}` }, ...broken(entry.name));
   const row = make("tr", { class: entry.is_source ? "source" : "" }, make("th", { scope: "row" }, button));
   for (const [, kind, , text] of COLUMNS.slice(1)) row.append(make("td", { class: kind }, String(text(entry))));
   if (entry.got < 0.9 * entry.planned) row.children[3].classList.add("low");
@@ -77,7 +82,7 @@ function fill(cell, entry, room) {
     cell.append(make("p", { class: "quiet" }, "Nearest tasks on the map: ", ...links));
   }
   const columns = Math.max(1, Math.floor(room / 320));
-  const drawn = figures(entry, data.edges, Math.min(460, Math.floor(room / columns) - (columns > 1 ? 24 : 0)));
+  const drawn = figures(entry, data, Math.min(460, Math.floor(room / columns) - (columns > 1 ? 24 : 0)));
   if (drawn.length) cell.append(make("h3", {}, "Histograms"), make("div", { class: "figures" }, ...drawn));
   if (entry.examples.length) {
     cell.append(make("h3", {}, "Examples"), make("div", { class: "examples" }, ...entry.examples.map(example)));
@@ -153,12 +158,14 @@ function go() {
 
 function warning({ title, advice, notes }) {
   const items = notes.map(([name, words]) => make("li", {}, line_of.has(name) ? link(name) : name, `: ${words}`));
-  return make("details", {}, make("summary", {}, make("strong", {}, title), ` (${count(notes.length)})`),
+  const some = notes.slice(0, 3).map(([name]) => name).join(", ") + (notes.length > 3 ? ", …" : "");
+  const heading = make("summary", {}, make("strong", {}, title), ` (${count(notes.length)}) `, make("span", { class: "quiet" }, some));
+  return make("details", {}, heading,
     make("p", { class: "quiet" }, advice), make("ul", {}, ...items));
 }
 
 function start() {
-  byId("lead").append("Content digest ", make("code", {}, data.digest));
+  byId("lead").append(data.lead, make("br"), "Content digest ", make("code", {}, data.digest));
   byId("numbers").append(...data.numbers.map(([name, value]) => make("div", {}, ...facts([[name, value]]))));
   byId("first").append(...(data.notice ? [make("p", {}, data.notice)] : []), ...data.warnings.map(warning));
   if (!data.warnings.length) byId("first").append(make("p", {}, "Nothing stands out."));

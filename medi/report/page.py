@@ -55,25 +55,41 @@ def _hash(script: str) -> str:
 def _data(release: Release) -> dict[str, Json]:
     """Return all that the page shows."""
     manifest, rows = release.manifest, read_tasks(release)
-    measures = _measures(release.root / MEASURES_FILE)
+    measures, max_length_tokens = _read_measures(release.root / MEASURES_FILE)
     report = Report(manifest, rules_of(manifest["params"]) or Rules(), rows, measures)
     return {
+        "lead": _lead(manifest),
         "digest": shown(manifest["content_digest"]),
         "numbers": _numbers(manifest, rows),
         "notice": "" if measures else _NO_MEASURES,
         "warnings": list(warnings_of(report)),
         "params": _params(manifest, report.rules),
         "edges": {"tokens": list(LENGTHS), "cosine": list(COSINES), "sum": list(SUMS), "rank": list(RANKS)},
+        "max_length_tokens": max_length_tokens,
         "entries": list(entries_of(report)),
     }
 
 
-def _measures(path: Path) -> Measures:
-    """Return the measures by (source, task), none where the release has no such file."""
+def _lead(manifest: Manifest) -> str:
+    """Return what was built, and from what, in a sentence."""
+    params = manifest["params"]
+    encoder = params.get("encoder")
+    name = encoder.get("name") if isinstance(encoder, dict) else encoder
+    by = f" with {name}" if isinstance(name, str) else ""
+    profile = f" by profile {params['profile']}" if "profile" in params else ""
+    read = sum(len(source["files"]) for source in manifest["sources"])
+    files_read = f"{read:,} raw file{'' if read == 1 else 's'}"
+    return shown(
+        f"Instructions, pairs and hard negatives for training text embeddings: {files_read}, mined{by}{profile}."
+    )
+
+
+def _read_measures(path: Path) -> tuple[Measures, Json]:
+    """Return the measures by (source, task) and the encoder's length in tokens; none where there is no such file."""
     if not path.is_file():
-        return {}
-    tasks = json.loads(path.read_bytes())["tasks"]
-    return {(task["source"], task["task"]): task for task in tasks}
+        return {}, None
+    found = json.loads(path.read_bytes())
+    return {(task["source"], task["task"]): task for task in found["tasks"]}, found["max_length_tokens"]
 
 
 def _numbers(manifest: Manifest, rows: dict[tuple[str, str], TaskRows]) -> list[Json]:

@@ -43,9 +43,10 @@ function figure(title, series, options) {
   if (!drawn.length) return null;
   for (const part of drawn) part.bins = bins(part.histogram, options.edges);
   const sentence = drawn.map((part) => (options.tell ?? words)(part.name, part.bins)).join("; ");
-  const lines = options.lines ?? [];
+  const lines = options.lines?.(drawn) ?? [];
+  const told = [`${sentence}.`, ...lines.map(([at, what]) => `Dashed, at ${at}: ${what}.`)].join(" ");
   const plot = Plot.plot({
-    width: options.width, height: 150, marginLeft: 38, marginTop: lines.length ? 26 : 10, ariaLabel: `${title}. ${sentence}`,
+    width: options.width, height: 150, marginLeft: 38, marginTop: 10, ariaLabel: `${title}. ${told}`,
     x: { label: options.unit, ticks: 6, ...options.axis?.(drawn) },
     y: { label: null, grid: true, percent: true, ticks: 4, tickFormat: (percent) => `${percent}%` },
     style: { fontSize: "11px", color: "currentColor" },
@@ -55,29 +56,26 @@ function figure(title, series, options) {
           x1: "x1", x2: "x2", y: "share", fill: color(part.color), fillOpacity: drawn.length > 1 ? 0.6 : 0.85, inset: 0.5,
           title: (bin) => `${part.name}, ${bin.x1} to ${bin.x2}: ${count(bin.y)}`,
         })),
-      Plot.ruleX(lines, { x: (line) => line[1], stroke: "currentColor", strokeDasharray: "4 3" }),
-      Plot.text(lines, {
-        x: (line) => line[1], text: (line) => line[2], frameAnchor: "top", dy: -14, fill: "currentColor", textAnchor: "end",
-      }),
+      Plot.ruleX(lines, { x: (line) => line[0], stroke: "currentColor", strokeDasharray: "4 3" }),
       Plot.ruleY([0]),
     ],
   });
   plot.setAttribute("role", "img");
   const keys = drawn.flatMap((part) => [make("span", { class: `key ${part.color}` }, part.name), " "]);
-  const caption = make("figcaption", {}, ...(drawn.length > 1 ? [...keys, make("br")] : []), `${sentence}.`);
-  for (const line of lines) caption.append(` Dashed: ${line[2]}.`);
+  const caption = make("figcaption", {}, ...(drawn.length > 1 ? [...keys, make("br")] : []), told);
   return make("figure", {}, make("h4", {}, title), plot, caption);
 }
 
 /** All figures of an entry; null where it has no such numbers. */
-function figures(entry, edges, width) {
+function figures(entry, { edges, max_length_tokens: most }, width) {
   const { plots } = entry;
-  const lengths = { edges: edges.tokens, unit: "tokens", axis: powers, width };
+  const lines = ([{ bins }]) => (most > bins[0].x1 && most < bins.at(-1).x2 ? [[most, "the encoder reads no further"]] : []);
+  const lengths = { edges: edges.tokens, unit: "tokens", axis: powers, width, lines };
   const of = (positives, negatives) => [
     { name: "positives", color: "positive", histogram: plots[positives] },
     { name: "negatives", color: "negative", histogram: plots[negatives] },
   ];
-  const cosines = { edges: edges.cosine, unit: "cosine", width, lines: entry.lines };
+  const cosines = { edges: edges.cosine, unit: "cosine", width, lines: () => entry.lines };
   return [
     figure("Length of queries", [{ name: "queries", color: "plain", histogram: plots.query_tokens }], lengths),
     figure("Length of documents", [{ name: "documents", color: "plain", histogram: plots.document_tokens }], lengths),
@@ -144,7 +142,7 @@ function map(entries, width, open) {
     width, height: Math.min(520, Math.max(300, width * 0.55)), margin: 16,
     ariaLabel: `${entries.length} tasks by the mean of their queries' vectors, coloured by category.`,
     x: { axis: null, inset: 12 }, y: { axis: null, inset: 12 },
-    color: { legend: true, className: "legend", domain, range: [...d3.schemeTableau10.slice(0, named.length), "#8a8d93"] },
+    color: { legend: true, domain, range: [...d3.schemeTableau10.slice(0, named.length), "#8a8d93"] },
     style: { fontSize: "12px", color: "currentColor" },
     marks: [
       Plot.frame({ stroke: "currentColor", strokeOpacity: 0.2 }),
