@@ -92,23 +92,23 @@ def test_a_super_ni_row_tells_its_instance_its_output_and_the_verdict(release: P
     assert row["label"] not in {one.label for one in found.choice.candidates}
 
 
-def edited(cut: Path, tmp_path: Path, edit: Callable[[list[object]], None], row: dict[str, object]) -> Path:
-    """Return a raw folder in which the line of a row is another record."""
-    raw = tmp_path / "raw"
+def edited(cut: Path, folder: Path, edit: Callable[[list[object]], None], row: dict[str, object], end: str) -> Path:
+    """Return a raw folder in which the line of a row is another record, and all its lines end otherwise."""
+    raw = folder / "raw"
     shutil.copytree(cut, raw)
     file, _, number = str(row["origin"]).rpartition(":")
     lines = gzip.decompress((raw / file).read_bytes()).decode().splitlines()
     record = json.loads(lines[int(number) - 1])
     edit(record)
     lines[int(number) - 1] = json.dumps(record)
-    (raw / file).write_bytes(gzip.compress("\n".join(lines).encode()))
+    (raw / file).write_bytes(gzip.compress((end.join(lines) + end).encode()))
     return raw
 
 
 def test_what_cleaning_does_to_a_line_is_told(release: Path, cut: Path, tmp_path: Path) -> None:
     """The file is another now, so the manifest is made to name its size: what is asked is how its line is told."""
     row = rows_of(release, "AllNLI")[0]
-    raw = edited(cut, tmp_path, lambda record: record.__setitem__(2, record[0]), row)
+    raw = edited(cut, tmp_path, lambda record: record.__setitem__(2, record[0]), row, "\r\n")
     file = str(row["origin"]).rpartition(":")[0]
     path = release / "manifest.json"
     manifest = json.loads(path.read_bytes())
@@ -117,7 +117,7 @@ def test_what_cleaning_does_to_a_line_is_told(release: Path, cut: Path, tmp_path
     path.write_text(json.dumps(manifest))
     told = story(release, row, raw).raw
     assert told is not None and told.path == str(raw / file)
-    assert (told.mended, told.taken_out) == ([], {"neg_is_query": 1})
+    assert (told.mended, told.taken_out) == (["crlf"], {"neg_is_query": 1})
 
 
 def test_what_is_gone_is_said_in_a_line_with_what_to_run(release: Path, built: Path, cut: Path, tmp_path: Path) -> None:

@@ -84,12 +84,8 @@ def test_filling_up_is_counted() -> None:
 
 
 def test_a_super_ni_row_has_its_positives_too() -> None:
-    rows = rows_of(
-        *(
-            {"query": text, "output": label, "label": label}
-            for text, label in zip("abcd", ("y", "y", "y", "n"), strict=True)
-        )
-    )
+    labels: dict[str, object] = {"a": "y", "b": "y", "c": "y", "d": "n"}
+    rows = rows_of(*({"query": text, "output": label, "label": label} for text, label in labels.items()))
     vectors = {"a": circle(0), "b": circle(5), "c": circle(30), "d": circle(50)}
     rules = replace(PAPER, max_positive_score=0.98)
     texts = texts_of(rows, vectors, "label")

@@ -83,15 +83,16 @@ def _read(entry: SourceEntry, file: RawFile, path: Path, key: str) -> Raw:
         variant = by_name(entry["name"]).variant(entry["variant"])
     except (UsageError, KeyError):
         raise MediError(f"this medi does not know {entry['name']} with the variant {entry['variant']}") from None
-    line = _instance(path, key) if entry["name"] == "super_ni" else _line(variant, path, file["name"], key)
+    is_task = entry["name"] == "super_ni"
+    line, of_line = (_instance(path, key), []) if is_task else _line(variant, path, file["name"], key)
     value, mends = parse(line)
-    fields = fields_of(value, task_instance if entry["name"] == "super_ni" else variant.read, False)
+    fields = fields_of(value, task_instance if is_task else variant.read, False)
     taken_out: Counter[str] = Counter()
-    if not fields.places and entry["name"] != "super_ni":
+    if not fields.places and not is_task:
         clean(fields, len(fields.negatives), taken_out)
     return Raw(
         file["name"], str(path), file["size"], file["sha256"], key, line.decode("utf-8", "replace"), variant.layout,
-        sorted({*mends, *fields.mended}), dict(sorted(taken_out.items())), _places(fields),
+        sorted({*of_line, *mends, *fields.mended}), dict(sorted(taken_out.items())), _places(fields),
     )  # fmt: skip
 
 
@@ -100,15 +101,15 @@ def _places(fields: Fields) -> list[str]:
     return [f"page {place.page_id}, paragraph {place.paragraph}" for place in fields.places]
 
 
-def _line(variant: Variant, path: Path, name: str, key: str) -> bytes:
-    """Return the record of a key: a line by its number, an element by its index or its own key."""
+def _line(variant: Variant, path: Path, name: str, key: str) -> tuple[bytes, list[str]]:
+    """Return the record of a key (a line by its number, an element by its index or its own key), and its repairs."""
     from medi.read import raw_batches
 
     keyed = any(declared.keyed for declared in variant.files)
     for batch in raw_batches([(path, name)], keyed, (name,)):
         place = _place(batch, key)
         if place is not None:
-            return batch.lines[place]
+            return batch.lines[place], [mend.reason for mend in batch.mended if batch.by_line and str(mend.line) == key]
     raise MediError("there is no such record")
 
 

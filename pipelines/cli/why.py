@@ -113,7 +113,7 @@ def _mining(story: "Story") -> "Iterator[RenderableType]":
         return
     rules = ", ".join(name if value is True else f"{name} {value}" for name, value in story.rules.items())
     lines = [Line("profile", "", story.profile + (f": {rules}" if rules else ""))]
-    if choice.lowest is not None:
+    if choice.lowest is not None and {"absolute_margin", "relative_margin"} & set(story.rules):
         lines.append(Line("margins", "", f"are taken from {choice.lowest:.3f}, the lowest positive of this query"))
     if choice.known:
         lines.append(Line("passed", "", f"{many(choice.known, 'known positive')} that stood among the nearest"))
