@@ -85,7 +85,9 @@ def write_release(
             files.append(_write_text(folder, MEASURES_FILE, canonical_json(measures).decode() + "\n"))
         files.append(_write_text(folder, CARD, dataset_card(manifest)))
         manifest["files"] = files
-        files.append(_write_text(folder, REPORT, report_page(Release(folder, manifest))))
+        # As it will be read, so that `medi report` gives the same bytes: in JSON, keys are sorted.
+        release = Release(folder, json.loads(_json_text(manifest)))
+        files.append(_write_text(folder, REPORT, report_page(release)))
         files.sort(key=lambda entry: entry["path"])
         _write_text(folder, MANIFEST, _json_text(manifest))
         _write_text(folder, RUN, _json_text(contents.run))

@@ -155,6 +155,9 @@ function map(entries, width, open) {
   let pointed = null;
   plot.addEventListener("input", () => (pointed = plot.value));
   plot.addEventListener("click", () => pointed && open(pointed.name));
+  // A click opens; it does not also pin the tip, as it would in Plot.
+  plot.addEventListener("pointerdown", (event) => event.stopPropagation(), true);
   plot.querySelectorAll("svg[aria-label]").forEach((svg) => svg.setAttribute("role", "img"));
+  plot.querySelectorAll("svg:not([aria-label])").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
   return plot;
 }
