@@ -97,7 +97,7 @@ def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
 def test_medi_commands_run_on_the_sample(beside_the_sample: Path) -> None:
     # tests/test_train_cli.py trains, tests/test_diff.py compares.
     shown = [args for args in lines_of("medi") if "data/medi/sample" in args and args[0] not in ("train", "diff")]
-    assert {args[0] for args in shown} == {"domains", "inspect", "reselect", "verify"}
+    assert {args[0] for args in shown} == {"domains", "export", "inspect", "reselect", "verify"}
     for args in shown:
         assert run([sys.executable, "-m", "pipelines.cli.app", *args], beside_the_sample).strip()
 
