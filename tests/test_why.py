@@ -19,6 +19,7 @@ from pipelines.cli.app import main
 from tests.builds import REPO, undone
 from tests.release_builder import tiny
 
+FILE = "embedding_training_data/gooaq_pairs.jsonl.gz"
 TASK = "task9001_medi_sentiment_classification"
 
 
@@ -122,12 +123,14 @@ def test_what_cleaning_does_to_a_line_is_told(release: Path, cut: Path, tmp_path
 
 def test_what_is_gone_is_said_in_a_line_with_what_to_run(release: Path, built: Path, cut: Path, tmp_path: Path) -> None:
     row = rows_of(release, "gooaq_pairs")[0]
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    empty, size = tmp_path / "empty", (cut / FILE).stat().st_size
+    # A file of this name is there, but it is another.
+    (empty / FILE).parent.mkdir(parents=True)
+    (empty / FILE).write_bytes(b"x")
     nothing = story(release, row, empty, empty)
     assert (nothing.raw, nothing.pool, nothing.choice) == (None, None, None)
     assert nothing.absent == [
-        f"raw line: embedding_training_data/gooaq_pairs.jsonl.gz is not in {empty} and {empty}; name its folder with "
+        f"raw line: {FILE}, of {size:,} bytes as when it was read, is not in {empty} and {empty}; name its folder with "
         "--raw",
         f"candidates and pool: {empty} lacks artifacts of this release; run `medi build` with the same options, and "
         "they are made again",
@@ -141,7 +144,7 @@ def test_what_is_gone_is_said_in_a_line_with_what_to_run(release: Path, built: P
     assert [line.partition(" lacks ")[0] for line in part.absent] == [f"candidates: {tmp_path / 'w'}"]
     (release / "run.json").unlink()
     assert [line.partition(";")[0] for line in story(release, row).absent] == [
-        "raw line: embedding_training_data/gooaq_pairs.jsonl.gz is not in any folder that is known",
+        f"raw line: {FILE}, of {size:,} bytes as when it was read, is not in any folder that is known",
         "candidates and pool: run.json does not name the workspace",
     ]
 
@@ -155,15 +158,24 @@ def test_a_release_without_artifacts_or_files_still_tells_the_row(tmp_path: Path
     assert len(found.absent) == 2 and found.absent[1].startswith("candidates: the manifest names no artifacts")
 
 
-def test_other_rules_than_those_of_the_build_are_admitted(release: Path) -> None:
+@pytest.mark.parametrize(
+    ("unit", "rules"), [("gooaq_pairs", {"skip_top": 1}), (TASK, {"skip_top": 1}), (TASK, {"max_positive_score": -1.0})]
+)
+def test_other_rules_than_those_of_the_build_are_admitted(release: Path, unit: str, rules: dict[str, float]) -> None:
     path = release / "manifest.json"
     manifest = json.loads(path.read_bytes())
-    mined = next(r for r in manifest["records"] if (r["stage"], r["unit"]) == ("mine", "gooaq_pairs"))
-    mined["params"]["rules"]["skip_top"] = 1
+    mined = next(r for r in manifest["records"] if (r["stage"], r["unit"]) == ("mine", unit))
+    mined["params"]["rules"] |= rules
     path.write_text(json.dumps(manifest))
-    row = rows_of(release, "gooaq_pairs")[0]
-    [line] = story(release, row).absent
+    [line] = story(release, rows_of(release, unit)[0]).absent
     assert line.startswith("candidates: the rules of this medi (mine, version 2) choose other texts than those of vers")
+
+
+def test_rows_are_numbered_in_the_order_of_drawing(release: Path) -> None:
+    rows = rows_of(release, "gooaq_pairs")
+    pools = [found.pool for row in rows if (found := story(release, row))]
+    assert sorted(pool.drawn for pool in pools if pool) == list(range(1, len(rows) + 1))
+    assert {pool.rows for pool in pools if pool} == {len(rows)}
 
 
 def test_an_unknown_id_is_a_line_that_names_the_nearest(release: Path) -> None:

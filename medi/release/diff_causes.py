@@ -101,7 +101,7 @@ def explanations(params: list[Change], others: Iterable[object], row_differs: bo
     if arithmetic:
         said.append(
             f"the arithmetic is another ({arithmetic.a} and {arithmetic.b}): equal bytes are promised for equal "
-            "arithmetic alone; vectors differ in their last bits, and of near ties another may win"
+            "arithmetic alone; vectors may differ in their last bits, and of near ties another may win"
         )
     if row_differs and not params and not any(others):
         said.append(

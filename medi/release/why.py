@@ -125,10 +125,9 @@ def _agrees(choice: Choice, row: dict[str, object]) -> bool:
     negatives, origins = row["negatives"], row["negative_origins"]
     assert isinstance(negatives, list) and isinstance(origins, list)
     kept = [text for text, origin in zip(negatives, origins, strict=True) if origin != "random"]
-    positives = [one.text for one in choice.positives if one.fate == CHOSEN] or [row["positive"]]
-    return positives == [row["positive"]] and kept == [
-        one.text for one in (*choice.given, *choice.candidates) if one.fate == CHOSEN
-    ]
+    positives = [one.text for one in choice.positives if one.fate == CHOSEN]
+    negatives = [one.text for one in (*choice.given, *choice.candidates) if one.fate == CHOSEN]
+    return negatives == kept and positives == [row["positive"]] * bool(choice.positives)
 
 
 def _pool(mined: Mined) -> Pool:

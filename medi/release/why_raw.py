@@ -50,7 +50,10 @@ def raw_of(release: Release, row: dict[str, object], places: "Places", absent: l
     path = _path_of(file, places)
     if path is None:
         looked = " and ".join(str(p) for p in (places.raw, places.workspace) if p) or "any folder that is known"
-        absent.append(f"raw line: {file['name']} is not in {looked}; name its folder with --raw")
+        absent.append(
+            f"raw line: {file['name']}, of {file['size']:,} bytes as when it was read, is not in {looked}; name its "
+            "folder with --raw"
+        )
         return None
     key = origin[len(file["name"]) + 1 :]
     try:

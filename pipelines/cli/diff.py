@@ -138,7 +138,7 @@ def _changes(found: "Diff", limit: int) -> "RenderableType | None":
     """Return the table of params, stages and versions that differ, or None."""
     named = [("", change) for change in found.params]
     named += [("stage ", change) for change in found.stages] + [("", change) for change in found.run]
-    return _changed_values("what was told", named, limit)
+    return _changed_values("params, versions", named, limit)
 
 
 def _changed_values(head: str, named: "list[tuple[str, Change]]", limit: int) -> "RenderableType | None":
