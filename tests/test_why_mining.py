@@ -1,5 +1,6 @@
 """What became of each candidate of one row, worked out by hand on a circle, and equal to what mining chose."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from medi import mine
+from medi.mine.rescoring import rescore
 from medi.mine.why import Choice, Judged, why_pair, why_task
 from tests.mining import PAPER, RULES, Vectors, mined_pairs, mined_task, random_vectors, rows_of, texts_of
 
@@ -149,3 +151,27 @@ def test_what_is_told_of_a_task_is_what_mining_chose(kind: str, rules: mine.Rule
         assert [one.text for one in choice.candidates if one.fate == "chosen"] == pair["negatives"]
         scores = [one.score for one in choice.candidates if one.fate == "chosen"]
         assert scores == pytest.approx(pair["negative_scores"], abs=1e-6)
+
+
+def test_near_duplicates_and_a_cross_encoder_are_told_too() -> None:
+    """d5 nearly repeats the positive; the cross-encoder turns the order of the others round, and d60 scores too high."""
+    rows = rows_of(*({"query": q, "positive": p} for q, p in PAIRS))
+    rules = replace(PAPER, negatives=1, max_score=2.5, rescore={"name": "toy"}, collapse_near_duplicates=True)
+    texts = texts_of(rows, VECTORS)
+    candidates, _ = mine.pair_candidates(rows, texts, RULES, "passage", mine.Search())
+    of_text = {"p": 9.0, "d5": 0.0, "d25": 1.0, "d40": 2.0, "d60": 3.0}
+
+    def score(asked: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the scores of the toy."""
+        return np.array([of_text.get(text, -1.0) for _, text in asked], dtype=np.float32)
+
+    rescored, _ = rescore("pair", rows, texts, candidates, (rules, RULES), score)
+    number = rows["query"].to_pylist().index("q")
+    near = texts.class_of.copy()
+    near[texts.number_of["d5"]] = near[texts.number_of["p"]]
+    choice = why_pair(number, rows, texts, candidates, RULES, (rules, mine.Hints(near, rescored)))
+    assert [(one.text, one.fate, one.compared) for one in choice.candidates] == [
+        ("d5", "near_duplicate", 0.0), ("d25", "not_needed", 1.0), ("d40", "chosen", 2.0),
+        ("d60", "above_max_score", 3.0),
+    ]  # fmt: skip
+    assert choice.lowest == 9.0

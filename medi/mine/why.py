@@ -74,7 +74,7 @@ def why_pair(
             _scores(candidates, row, "negative_scores"), _compared(listing, rules),
         ),
         known=candidates["known"][row].as_py(),
-        lowest=float(pool.lowest[row]),
+        lowest=float(listing.lowest[0]),
         draws=_draws(account, rules),
     )  # fmt: skip
 
