@@ -128,6 +128,17 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Release) ->
     assert "negative[0.250,mined]othernegative0ofasks" in together
 
 
+def test_a_row_stands_under_its_id_and_says_its_labels(release: Release) -> None:
+    lines = [line.rstrip() for line in run(str(release.root), "--task", "task001_yes_or_no", "--n", "1").splitlines()]
+    [row] = random_rows(release, 1, 0, "task001_yes_or_no")
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"{row['id']} ──"))
+    number = str(row["query"]).split()[1]
+    assert lines[place + 1] == "task          task001_yes_or_no (kind label)"
+    assert f"query         [label yes] input {number} of task001_yes_or_no" in lines
+    assert f"positive      [0.875] input {number} of task001_yes_or_no, chosen" in lines
+    assert f"negative      [0.500, mined, label no] input {number} of task001_yes_or_no, against" in lines
+
+
 def test_a_long_name_gives_way_to_the_numbers(tmp_path: Path) -> None:
     builder = tiny(2)
     name = "task003_" + "a_very_long_name_" * 6

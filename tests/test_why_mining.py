@@ -154,9 +154,10 @@ def test_what_is_told_of_a_task_is_what_mining_chose(kind: str, rules: mine.Rule
 
 
 def test_near_duplicates_and_a_cross_encoder_are_told_too() -> None:
-    """d5 nearly repeats the positive; the cross-encoder turns the order of the others round, and d60 scores too high."""
+    """d5 nearly repeats the positive; the cross-encoder turns the others' order round, and d60 scores too high."""
     rows = rows_of(*({"query": q, "positive": p} for q, p in PAIRS))
-    rules = replace(PAPER, negatives=1, max_score=2.5, rescore={"name": "toy"}, collapse_near_duplicates=True)
+    toy: dict[str, object] = {"name": "toy"}
+    rules = replace(PAPER, negatives=1, max_score=2.5, rescore=toy, collapse_near_duplicates=True)
     texts = texts_of(rows, VECTORS)
     candidates, _ = mine.pair_candidates(rows, texts, RULES, "passage", mine.Search())
     of_text = {"p": 9.0, "d5": 0.0, "d25": 1.0, "d40": 2.0, "d60": 3.0}
