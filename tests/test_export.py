@@ -10,6 +10,7 @@ import pytest
 
 from medi.errors import MediError, UsageError
 from medi.export import FORMATS, export
+from medi.export.rows import file_name
 from medi.release import open_release
 from pipelines.cli.app import main
 from tests.release_builder import Builder, tiny
@@ -133,7 +134,8 @@ def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(tmp_path: Pa
     for inside in (tmp_path / "r", tmp_path / "r" / "data" / "rows.jsonl"):
         with pytest.raises(UsageError, match="lies in the release; name a path outside of"):
             export(tmp_path / "r", "jsonl", inside)
-    export(tmp_path / "r", "tevatron", tmp_path / "folder")
+    (tmp_path / "empty").mkdir()
+    assert export(tmp_path / "r", "tevatron", tmp_path / "empty").rows == 16 and (tmp_path / "empty").is_file()
     assert not list(tmp_path.glob(".tmp*"))
 
 
@@ -160,6 +162,14 @@ def test_a_folder_with_a_file_of_somebody_else_is_refused(tmp_path: Path) -> Non
         with pytest.raises(MediError, match="was changed since"):
             export(tmp_path / "r", to, tmp_path / to)
         assert (tmp_path / to / "notes.txt").read_text() == "mine"
+
+
+def test_files_of_tasks_have_plain_names_of_their_own() -> None:
+    taken = {"scratch"}
+    tasks = ["msmarco/07", "task349_squad2.0_x-y", "../up", "NQ", "nq", "scratch", "\u4efb\u52a1", ".", "a" * 300]
+    assert [file_name(task, taken) for task in tasks] == [
+        "msmarco-07", "task349_squad2.0_x-y", "up", "NQ", "nq.2", "scratch.2", "task", "task.2", "a" * 200,
+    ]  # fmt: skip
 
 
 def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

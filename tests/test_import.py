@@ -108,6 +108,7 @@ def test_what_is_told_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
 
 def test_rows_are_mended_left_out_and_counted(tmp_path: Path) -> None:
     records = [
+        record(12, pos=[ANSWER, None]),
         record(1),
         record(1, neg=[ANSWER, "another wrong answer"]),
         record(2, pos=[ANSWER, "question  2 "]),
@@ -120,7 +121,6 @@ def test_rows_are_mended_left_out_and_counted(tmp_path: Path) -> None:
         record(9, neg=None),
         record(10, query=[QUERY, "half \ud83d of a face"]),
         record(11, neg=["Represent another document:", "wrong"]),
-        record(12, pos=[ANSWER, None]),
         record(13, query=[QUERY, "a", "b"]),
         record(14, task_name=""),
         "a text",
@@ -197,6 +197,14 @@ def test_equal_files_give_equal_releases_in_whatever_order_and_packing(tmp_path:
     assert first.digest == second.digest and second.rows == 60
 
 
+def test_words_of_the_file_do_not_fill_the_manifest(tmp_path: Path) -> None:
+    strange = [{"k" * 500 + str(number): 1} for number in range(3)] + [{f"key {number}": 1} for number in range(30)]
+    summary = import_file(written(tmp_path, [record(1), *strange]), tmp_path / "r")
+    # The first 200 characters of the long ones are one reason.
+    assert summary.left_out.pop("another reason") == 11 and sum(summary.left_out.values()) == 22
+    assert len(summary.left_out) == 20 and max(map(len, summary.left_out)) == 200
+
+
 def test_spilling_keeps_every_example_in_order(tmp_path: Path) -> None:
     from medi.imported.records import Example
 
@@ -220,6 +228,7 @@ def test_the_other_commands_work_on_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["inspect", out, "--task", "mine", "--n", "1"]) == 0
     assert "wrong answer" in capsys.readouterr().out
     assert main(["diff", out, out]) == 0
+    assert main(["report", out]) == 0 and "wrong answer" in (tmp_path / "r" / "report.html").read_text()
     data = open_data(tmp_path / "r", Store(tmp_path / "store"))
     assert [(task.name, task.rows, task.instructions) for task in data.tasks] == [
         ("NQ", 4, (QUERY, ANSWER)), ("mine", 4, (QUERY, ANSWER)),

@@ -48,7 +48,7 @@ def receipt_of(out: Path) -> Path:
 
 def refuse_strangers(out: Path) -> None:
     """Raise MediError where `out` exists and is not, byte for byte, what its receipt says that an export wrote."""
-    if not os.path.lexists(out):
+    if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
         return
     try:
         receipt = json.loads(receipt_of(out).read_bytes())

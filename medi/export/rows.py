@@ -15,7 +15,7 @@ from medi.release import Release
 from medi.release.manifest import TaskEntry
 
 Row = dict[str, object]
-_UNFIT = re.compile(r"[^\w.-]+")
+_UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 @dataclass
@@ -65,7 +65,7 @@ def write_lines(path: Path, records: Iterable[Row]) -> int:
 
 def file_name(task: str, taken: set[str]) -> str:
     """Return a name for a task's file that no other one has (`msmarco/07` is `msmarco-07`), and note it in `taken`."""
-    plain = _UNFIT.sub("-", task).lstrip(".")[:200] or "task"
+    plain = _UNFIT.sub("-", task).strip(".-")[:200] or "task"
     name, number = plain, 2
     while name.lower() in taken:
         name, number = f"{plain}.{number}", number + 1

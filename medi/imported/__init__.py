@@ -29,7 +29,7 @@ from medi.store import new_temporary, remove_orphans
 
 Say = Callable[[str], None]
 _SHAPE = 'an array of {"query": [instruction, text], "pos": [...], "neg": [...], "task_name": text}'
-_MOST_REASONS = 20
+_MOST_REASONS, _LONGEST_REASON = 20, 200
 _PACE_SECONDS = 30.0
 _RANKS = {source.name: rank for rank, source in enumerate(ALL)}
 
@@ -43,7 +43,8 @@ class Reading:
     mended: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def count_bad(self, reason: str) -> None:
-        """Count a record that cannot be read; past 20 reasons the others are one."""
+        """Count a record that cannot be read; past 20 reasons the others are one, for they hold words of the file."""
+        reason = reason[:_LONGEST_REASON]
         self.bad[reason if reason in self.bad or len(self.bad) < _MOST_REASONS else "another reason"] += 1
 
 
@@ -126,12 +127,12 @@ def _read(path: Path, spill: Spill, say: Say) -> Reading:
 
 
 def _take(origin: str, line: bytes, spill: Spill, reading: Reading) -> None:
-    """Spill the example of one record, or count why there is none. Raises MediError where the very first is bad."""
+    """Spill the example of a record, or count why there is none. Raises MediError where the first has another shape."""
     try:
         value, mends = parse(line)
         example = example_of(value, mends)
     except (Bad, Drop) as error:
-        if not reading.records:
+        if not reading.records and isinstance(error, Bad):
             raise MediError(f"{origin} is no record of a medi-data.json ({error}); give {_SHAPE}") from None
         reading.count_bad(str(error))
     else:

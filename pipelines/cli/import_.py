@@ -17,8 +17,9 @@ def import_(
     """Turn a medi-data.json, as it was released with InstructOR, into a release.
 
     The other commands then work on it as on one that medi built. A task that is named as one of `medi sources` gets
-    that source and its licence; any other is a source of its own, whose licence is unknown. Scores and labels are not
-    in such a file. Rows that cannot be in a release are counted by reason.
+    that source and its licence; any other is a source of its own, whose licence is unknown. One that has several
+    instructions becomes several tasks (NAME, NAME#2). Scores and labels are not in such a file. Rows that cannot be in
+    a release are counted by reason.
     """
     from medi.imported import import_file
 
