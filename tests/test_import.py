@@ -17,8 +17,10 @@ from medi.release.verify import verify
 from medi.schema import row_id
 from medi.store import Store
 from medi.train.data import open_data
+from medi.train.run import run
 from pipelines.cli.app import main
 from tests.release_builder import tiny
+from tests.training import Heard, job
 
 Record = dict[str, object]
 QUERY, ANSWER = "Represent the question for retrieving answers:", "Represent the answer for retrieval:"
@@ -197,6 +199,14 @@ def test_equal_files_give_equal_releases_in_whatever_order_and_packing(tmp_path:
     assert first.digest == second.digest and second.rows == 60
 
 
+def test_instructions_stay_as_they_were_found(tmp_path: Path) -> None:
+    """Of a release that medi built, all end in one mark and none has two blanks in a row."""
+    found = ["Represent the question;", "Represent  the question:", "Represent the question", ""]
+    records = [record(number, f"set {number}", query=[words, "q"]) for number, words in enumerate(found)]
+    import_file(written(tmp_path, records), tmp_path / "r")
+    assert [row["query_instruction"] for row in rows_of(tmp_path / "r")] == found
+
+
 def test_words_of_the_file_do_not_fill_the_manifest(tmp_path: Path) -> None:
     strange = [{"k" * 500 + str(number): 1} for number in range(3)] + [{f"key {number}": 1} for number in range(30)]
     summary = import_file(written(tmp_path, [record(1), *strange]), tmp_path / "r")
@@ -233,3 +243,12 @@ def test_the_other_commands_work_on_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert [(task.name, task.rows, task.instructions) for task in data.tasks] == [
         ("NQ", 4, (QUERY, ANSWER)), ("mine", 4, (QUERY, ANSWER)),
     ]  # fmt: skip
+
+
+def test_a_model_trains_on_it(tmp_path: Path, tiny_encoder: Path) -> None:
+    records = [record(number, task) for number in range(8) for task in ("NQ", "mine")]
+    import_file(written(tmp_path, records), tmp_path / "r")
+    heard = Heard()
+    run(job(tmp_path / "r", tiny_encoder, tmp_path / "out" / "model", max_steps=3, batch_size=4), heard)
+    assert [done.step for done in heard.steps] == [1, 2, 3]
+    assert (tmp_path / "out" / "model" / "modules.json").is_file()
