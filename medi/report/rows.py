@@ -3,6 +3,7 @@
 Scores stay as arrays (4 bytes each), so that those of a source can be put together from those of its tasks.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -94,10 +95,10 @@ def _of_task(table: pa.Table) -> TaskRows:
     return TaskRows(
         rows=len(table),
         origins=_counted(pc.list_flatten(table["negative_origins"])),
-        labels=_counted(table["label"].drop_null()),
+        labels=_counted(table["label"]),
         licences=_counted(table["licence"]),
-        positives={measure: positives[~np.isnan(positives)]},
-        negatives={measure: negatives[~np.isnan(negatives)]},
+        positives={measure: positives[np.isfinite(positives)]},
+        negatives={measure: negatives[np.isfinite(negatives)]},
         false_friends=_false_friends(table, positives) if table["kind"][0].as_py() == "pair" else 0,
         instructions=(_instruction(table, "query_instruction"), _instruction(table, "document_instruction")),
         examples=_examples(table, positives),
@@ -105,24 +106,25 @@ def _of_task(table: pa.Table) -> TaskRows:
 
 
 def _counted(values: pa.ChunkedArray) -> Counter[str]:
-    return Counter({found["values"]: found["counts"] for found in pc.value_counts(values).to_pylist()})
+    return Counter({found["values"]: found["counts"] for found in pc.value_counts(values.drop_null()).to_pylist()})
 
 
 def _instruction(table: pa.Table, name: str) -> str:
     """Return the instruction of one side; of several, which only a release of another maker has, the first."""
-    return cut(table[name][0].as_py(), INSTRUCTION_BYTES)
+    return cut(table[name][0].as_py() or "", INSTRUCTION_BYTES)
 
 
 def _false_friends(table: pa.Table, positives: np.ndarray) -> int:
     """Return how many rows have a negative that scores as high as their positive."""
-    of_row = np.repeat(np.arange(len(table)), pc.list_value_length(table["negative_scores"]).to_numpy())
+    lengths = pc.fill_null(pc.list_value_length(table["negative_scores"]), 0).to_numpy()
+    of_row = np.repeat(np.arange(len(table)), lengths)
     scores = pc.list_flatten(table["negative_scores"]).to_numpy()
     return len(np.unique(of_row[scores >= positives[of_row]]))
 
 
 def _examples(table: pa.Table, positives: np.ndarray) -> list[dict[str, Json]]:
     """Return the rows of the highest and the lowest positive score, and the first others: ids are hashes."""
-    scored = np.flatnonzero(~np.isnan(positives))
+    scored = np.flatnonzero(np.isfinite(positives))
     chosen: dict[int, str] = {}
     if len(scored) > 1:
         chosen[int(scored[positives[scored].argmax()])] = "highest positive score"
@@ -133,13 +135,13 @@ def _examples(table: pa.Table, positives: np.ndarray) -> list[dict[str, Json]]:
 
 
 def _example(row: dict[str, object], why: str) -> dict[str, Json]:
-    """Return what is shown of a row; its first negatives with score, origin and label."""
+    """Return what is shown of a row, whole or not (`medi verify` judges it), and of its first negatives."""
     columns = [row[name] for name in ("negatives", "negative_scores", "negative_origins")]
     texts, scores, origins = (column if isinstance(column, list) else [] for column in columns)
     labels = row["negative_labels"] if isinstance(row["negative_labels"], list) else []
     negatives: list[Json] = [
-        [cut(text), _rounded(score), shown(origin), cut(labels[n]) if n < len(labels) else None]
-        for n, (text, score, origin) in enumerate(zip(texts, scores, origins, strict=True))
+        [cut(str(text)), _rounded(score), shown(str(origin)), cut(str(labels[n])) if n < len(labels) else None]
+        for n, (text, score, origin) in enumerate(zip(texts, scores, origins, strict=False))
         if n < SHOWN_NEGATIVES
     ]
     return {
@@ -156,4 +158,4 @@ def _example(row: dict[str, object], why: str) -> dict[str, Json]:
 
 
 def _rounded(score: object) -> float | None:
-    return round(score, 3) if isinstance(score, float) else None
+    return round(score, 3) if isinstance(score, float) and math.isfinite(score) else None
