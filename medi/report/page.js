@@ -79,7 +79,7 @@ function fill(cell, entry, room) {
   ])));
   if (entry.nearest.length) {
     const links = entry.nearest.flatMap((name, i) => (i ? [", ", link(name)] : [link(name)]));
-    cell.append(make("p", { class: "quiet" }, "Nearest tasks on the map: ", ...links));
+    cell.append(make("p", { class: "quiet" }, "Nearest tasks: ", ...links));
   }
   const columns = Math.max(1, Math.floor(room / 320));
   const drawn = figures(entry, data, Math.min(460, Math.floor(room / columns) - (columns > 1 ? 24 : 0)));

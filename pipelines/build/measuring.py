@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow.compute as pc
 
+from medi.errors import MediError
 from medi.release.manifest import Json
 from medi.report.measures import Measured, Pool, measure, measures_of
 from medi.schema import text_id
 from medi.vectors import id_numbers
 from pipelines.build.contents import Finished
 from pipelines.build.context import Context
-from pipelines.build.steps import Chain, encode_texts, missing_texts
+from pipelines.build.steps import Chain, encode_texts
 
 
 def measures(context: Context, done: Sequence[Finished]) -> dict[str, Json] | None:
@@ -32,7 +33,9 @@ def _of_unit(context: Context, chain: Chain) -> list[Measured]:
 
 def _vectors(context: Context, texts: list[str]) -> np.ndarray:
     """Return the vectors of texts, float32 [n, D]; those that someone removed from the workspace are encoded again."""
-    lengths = dict.fromkeys(texts, 1)
-    if missing_texts(context, lengths):
-        encode_texts(context, lengths)
-    return context.vectors.gather(id_numbers([text_id(text) for text in texts]))
+    ids = id_numbers([text_id(text) for text in texts])
+    try:
+        return context.vectors.gather(ids)
+    except MediError:
+        encode_texts(context, dict.fromkeys(texts, 1))
+        return context.vectors.gather(ids)
