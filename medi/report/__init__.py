@@ -1,1 +1,1 @@
-"""A manifest becomes pages a person reads: the dataset card (and, later, the report)."""
+"""A release becomes pages a person reads: the dataset card, and the report that a browser shows."""
