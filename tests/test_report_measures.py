@@ -50,7 +50,7 @@ def pool(kind: str = "pair") -> Pool:
         {"text_id": text_id(text), "token_key": n, "length_tokens": length}
         for n, (text, length) in enumerate((("q0", 3), ("q1", 5), ("p0", 17), ("p1", 40), ("p2", 256)))
     ]
-    return Pool(table_of(rows, ROWS), table_of(others, CANDIDATES), table_of(lengths, TOKENS), vectors)
+    return Pool(kind, table_of(rows, ROWS), table_of(others, CANDIDATES), table_of(lengths, TOKENS), vectors)
 
 
 def examples(kind: str, *rows: tuple[str, str, str, list[str], list[str]]) -> pa.Table:

@@ -14,16 +14,12 @@ from medi.release.accounting import mining_of as account_of
 from medi.release.accounting import shortages, unit_of
 from medi.release.manifest import Json, Manifest, SourceEntry, TaskEntry, task_licence
 from medi.release.verdict import verdict_line
-from medi.report.measures import COSINES, LENGTHS, RANKS, SUMS, sparse, trimmed, untrimmed
+from medi.report.measures import COSINES, EDGES, SUMS, sparse, trimmed, untrimmed
 from medi.report.rows import TaskRows, cut, together
 from medi.screen import shown
 
 SHOWN_LABELS = 20
-_EDGES = {"cosine": COSINES, "sum": SUMS}
-_MEASURED = {
-    "query_tokens": LENGTHS, "document_tokens": LENGTHS, "negative_ranks": RANKS, "positive_cosines": COSINES,
-    "negative_cosines": COSINES,
-}  # fmt: skip
+_SCORE_EDGES = {"cosine": COSINES, "sum": SUMS}
 # Tasks without one are an embedding set each.
 EMBEDDING_SETS = "Embedding sets"
 
@@ -72,7 +68,7 @@ def _of_task(report: Report, source: SourceEntry, entry: TaskEntry) -> dict[str,
         "instructions": list(rows.instructions),
         "examples": list(rows.examples),
         "lines": _thresholds(report.rules, entry["kind"], rows),
-        "plots": _plots(rows, {name: untrimmed(measures.get(name), edges) for name, edges in _MEASURED.items()}),
+        "plots": _plots(rows, {name: untrimmed(measures.get(name), edges) for name, edges in EDGES.items()}),
         "query_tokens": measures.get("query_tokens_median"),
         "document_tokens": measures.get("document_tokens_median"),
         "place": _place(measures.get("place")),
@@ -87,7 +83,7 @@ def _of_source(report: Report, source: SourceEntry, tasks: list[TaskEntry]) -> d
     kinds = sorted({entry["kind"] for entry in tasks})
     summed = {
         name: sum((untrimmed(report.measures.get(key, {}).get(name), edges) for key in keys), np.zeros(1, np.int64))
-        for name, edges in _MEASURED.items()
+        for name, edges in EDGES.items()
     }
     return {
         **_common(source, rows),
@@ -141,8 +137,8 @@ def _median(scores: np.ndarray | None) -> float | None:
 
 def _plots(rows: TaskRows, counts: Mapping[str, np.ndarray]) -> dict[str, Json]:
     """Return the histograms that hold anything, each as `measures.sparse` gives it."""
-    plots = {f"{m}_positives": sparse(scores, _EDGES[m]) for m, scores in rows.positives.items()}
-    plots |= {f"{m}_negatives": sparse(scores, _EDGES[m]) for m, scores in rows.negatives.items()}
+    plots = {f"{m}_positives": sparse(scores, _SCORE_EDGES[m]) for m, scores in rows.positives.items()}
+    plots |= {f"{m}_negatives": sparse(scores, _SCORE_EDGES[m]) for m, scores in rows.negatives.items()}
     plots |= {name: trimmed(values) for name, values in counts.items()}
     return {name: counts for name, counts in plots.items() if counts}
 

@@ -4,12 +4,15 @@ They are counts in fixed bins and short lists, kept in audit/measures.json of a 
 mined negatives among the candidates, cosines of text tasks, and where the task's queries lie among those of others.
 """
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
 
 from medi.profiles import CANDIDATES_KEPT
 from medi.release.manifest import Json
@@ -18,37 +21,46 @@ from medi.schema import text_id
 # Of each task the mean is over its first rows; rows stand by a hash, so these are as good as any.
 MEAN_ROWS = 1_000
 NEAREST_TASKS = 5
+# So many rows are in memory at a time.
+PART_ROWS = 1_000
 # Edges between bins; what lies outside counts in the first or the last one.
 LENGTHS = (*range(1, 16), *(step << octave for octave in range(1, 10) for step in range(8, 16)), 8192)
 COSINES = tuple(round(-1 + step / 40, 3) for step in range(81))
 SUMS = tuple(round(-2 + step / 20, 2) for step in range(81))
 RANKS = tuple(range(1, CANDIDATES_KEPT + 2))
+EDGES: dict[str, tuple[float, ...]] = {
+    "query_tokens": LENGTHS,
+    "document_tokens": LENGTHS,
+    "negative_ranks": RANKS,
+    "positive_cosines": COSINES,
+    "negative_cosines": COSINES,
+}
 
 Vectors = Callable[[list[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A unit's ROWS, CANDIDATES and TOKENS, and how to get the vectors [n, D] of some of its texts."""
+    """A unit's kind, ROWS, CANDIDATES and TOKENS, and how to get the vectors [n, D] of some of its texts."""
 
+    kind: str
     rows: pa.Table
     candidates: pa.Table
     tokens: pa.Table
     vectors: Vectors
 
     @cached_property
-    def length_of(self) -> dict[str, int]:
-        """The length in tokens of each text, by text_id."""
-        return dict(zip(self.tokens["text_id"].to_pylist(), self.tokens["length_tokens"].to_pylist(), strict=True))
+    def documents(self) -> np.ndarray:
+        """A hash of what each row lends to others as a negative, uint64 [rows]."""
+        column = self.rows["positive" if self.kind == "pair" else "query"]
+        parts = (column.slice(start, PART_ROWS) for start in range(0, len(column), PART_ROWS))
+        return np.array([_hash(text) for part in parts for text in part.to_pylist()], dtype=np.uint64)
 
-    @cached_property
-    def number_of(self) -> dict[str, int]:
-        """The number of each row, by id."""
-        return {name: number for number, name in enumerate(self.rows["id"].to_pylist())}
-
-    def documents(self, kind: str) -> list[str]:
-        """Return for each row the text that it lends to others as a negative."""
-        return self.rows["positive" if kind == "pair" else "query"].to_pylist()
+    def lengths(self, texts: list[str]) -> np.ndarray:
+        """Return the lengths in tokens of the texts that have any, int32 [at most n]."""
+        ids = pa.array([text_id(text) for text in texts], pa.string())
+        places = pc.index_in(ids, value_set=self.tokens["text_id"]).drop_null()
+        return self.tokens["length_tokens"].take(places).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -62,19 +74,32 @@ class Measured:
 
 
 def measure(examples: pa.Table, pool: Pool) -> Measured:
-    """Return what is measured of one task's EXAMPLES, whose unit is `pool`."""
-    kind, queries = examples["kind"][0].as_py(), examples["query"].to_pylist()
-    positives, negatives = examples["positive"].to_pylist(), examples["negatives"].to_pylist()
-    documents = [*positives, *(text for listed in negatives for text in listed)]
-    values: dict[str, Json] = {"negative_ranks": sparse(_ranks(examples, pool), RANKS)}
-    for side, texts in (("query", queries), ("document", documents)):
-        lengths = np.array([n for n in (pool.length_of.get(text_id(text)) for text in texts) if n], dtype=np.int64)
-        values[f"{side}_tokens"] = sparse(lengths, LENGTHS)
+    """Return what is measured of one task's EXAMPLES, whose unit is `pool`; some rows are in memory at a time."""
+    found: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+    for start in range(0, len(examples), PART_ROWS):
+        for name, numbers in _measures(examples.slice(start, PART_ROWS), pool):
+            found[name].append(numbers)
+    joined = {name: np.concatenate(parts) for name, parts in found.items()}
+    values: dict[str, Json] = {name: sparse(numbers, EDGES[name]) for name, numbers in joined.items()}
+    for side in ("query", "document"):
+        lengths = joined[f"{side}_tokens"]
         values[f"{side}_tokens_median"] = int(np.median(lengths)) if len(lengths) else None
-    if kind == "text":
-        values |= _cosines(queries, positives, negatives, pool.vectors)
-    mean = pool.vectors(queries[:MEAN_ROWS]).mean(axis=0, dtype=np.float64)
+    mean = pool.vectors(examples["query"].slice(0, MEAN_ROWS).to_pylist()).mean(axis=0, dtype=np.float64)
     return Measured(examples["source"][0].as_py(), examples["task"][0].as_py(), mean, values)
+
+
+def _measures(examples: pa.Table, pool: Pool) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the name of each measure with its values in some rows."""
+    queries, positives = examples["query"].to_pylist(), examples["positive"].to_pylist()
+    negatives = [text for listed in examples["negatives"].to_pylist() for text in listed]
+    yield "query_tokens", pool.lengths(queries)
+    yield "document_tokens", pool.lengths([*positives, *negatives])
+    yield "negative_ranks", _ranks(examples, pool)
+    if pool.kind == "text":
+        anchors = pool.vectors(queries)
+        of_row = np.repeat(np.arange(len(queries)), pc.list_value_length(examples["negatives"]).to_numpy())
+        yield "positive_cosines", _dots(anchors, pool.vectors(positives))
+        yield "negative_cosines", _dots(anchors[of_row], pool.vectors(negatives)) if negatives else np.empty(0)
 
 
 def measures_of(tasks: list[Measured], max_length_tokens: int) -> dict[str, Json]:
@@ -144,32 +169,20 @@ def untrimmed(counts: Json, edges: tuple[float, ...]) -> np.ndarray:
 
 def _ranks(examples: pa.Table, pool: Pool) -> np.ndarray:
     """Return the place of each mined negative among the candidates of its row, 1 for the nearest."""
-    documents = pool.documents(examples["kind"][0].as_py())
-    numbers = [pool.number_of[name] for name in examples["id"].to_pylist()]
+    numbers = pc.index_in(examples["id"], value_set=pool.rows["id"])
     listed = pool.candidates["negatives"].take(numbers).to_pylist()
-    found = []
     columns = examples["negatives"].to_pylist(), examples["negative_origins"].to_pylist()
+    found = []
     for candidates, negatives, origins in zip(listed, *columns, strict=True):
-        wanted = {text for text, origin in zip(negatives, origins, strict=True) if origin == "mined"}
-        for place, number in enumerate(candidates, 1):
-            if not wanted:
-                break
-            if documents[number] in wanted:
-                wanted.remove(documents[number])
-                found.append(place)
+        documents = pool.documents[candidates]
+        for text, origin in zip(negatives, origins, strict=True):
+            places = np.flatnonzero(documents == _hash(text)) if origin == "mined" else ()
+            found += [int(place) + 1 for place in places[:1]]
     return np.array(found, dtype=np.int64)
 
 
-def _cosines(
-    queries: list[str], positives: list[str], negatives: list[list[str]], vectors: Vectors
-) -> Mapping[str, Json]:
-    """Return the cosines of inputs alone; the scores of a text task hold those of the outputs too."""
-    anchors = vectors(queries)
-    of_negative = np.repeat(np.arange(len(queries)), [len(listed) for listed in negatives])
-    flat = [text for listed in negatives for text in listed]
-    found = {"positive_cosines": _dots(anchors, vectors(positives))}
-    found["negative_cosines"] = _dots(anchors[of_negative], vectors(flat)) if flat else np.empty(0)
-    return {name: sparse(cosines, COSINES) for name, cosines in found.items()}
+def _hash(text: str) -> np.uint64:
+    return np.uint64(xxhash.xxh3_64_intdigest(text.encode()))
 
 
 def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:

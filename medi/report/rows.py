@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -44,30 +46,23 @@ class TaskRows:
 
 
 def read_tasks(release: Release) -> dict[tuple[str, str], TaskRows]:
-    """Return (source, task) -> what is in its rows; memory holds one task's rows at a time, beside the scores.
+    """Return (source, task) -> what is in its rows; memory holds one row group at a time, beside the scores.
 
     Raises MediError where a shard is absent or damaged.
     """
-    found: dict[tuple[str, str], TaskRows] = {}
-    parts: list[pa.Table] = []
-    for table in release.tables():
-        if parts and _key(parts[0]) != _key(table):
-            found[_key(parts[0])] = _of_task(pa.concat_tables(parts))
-            parts = []
-        parts.append(table)
-    if parts:
-        found[_key(parts[0])] = _of_task(pa.concat_tables(parts))
-    return found
+    groups = ((_key(table), table) for table in release.tables())
+    return {key: _of_task(table for _, table in tables) for key, tables in groupby(groups, key=itemgetter(0))}
 
 
 def together(parts: Iterable[TaskRows]) -> TaskRows:
-    """Return the counts and scores of several tasks as one; labels and examples mean something in one task only."""
+    """Return the counts and scores of several parts as one; instructions and examples belong to one task."""
     whole = TaskRows()
     listed = list(parts)
     for part in listed:
         whole.rows += part.rows
         whole.false_friends += part.false_friends
         whole.origins.update(part.origins)
+        whole.labels.update(part.labels)
         whole.licences.update(part.licences)
     for side in ("positives", "negatives"):
         measures = dict.fromkeys(name for part in listed for name in getattr(part, side))
@@ -88,8 +83,23 @@ def _key(table: pa.Table) -> tuple[str, str]:
     return table["source"][0].as_py(), table["task"][0].as_py()
 
 
-def _of_task(table: pa.Table) -> TaskRows:
-    measure = "sum" if table["kind"][0].as_py() == "text" else "cosine"
+def _of_task(tables: Iterable[pa.Table]) -> TaskRows:
+    """Return what is in the row groups of one task."""
+    parts, kept = [], []
+    for table in tables:
+        parts.append(_of_group(table))
+        kept.append(_remarkable(table, first=not kept))
+    few = pa.concat_tables(kept)
+    whole = together(parts)
+    whole.instructions = _instruction(few, "query_instruction"), _instruction(few, "document_instruction")
+    whole.examples = _examples(few)
+    return whole
+
+
+def _of_group(table: pa.Table) -> TaskRows:
+    """Return the counts and scores of a row group."""
+    kind = table["kind"][0].as_py()
+    measure = "sum" if kind == "text" else "cosine"
     positives = table["positive_score"].to_numpy().astype(np.float32)
     negatives = pc.list_flatten(table["negative_scores"]).to_numpy().astype(np.float32)
     return TaskRows(
@@ -99,10 +109,18 @@ def _of_task(table: pa.Table) -> TaskRows:
         licences=_counted(table["licence"]),
         positives={measure: positives[np.isfinite(positives)]},
         negatives={measure: negatives[np.isfinite(negatives)]},
-        false_friends=_false_friends(table, positives) if table["kind"][0].as_py() == "pair" else 0,
-        instructions=(_instruction(table, "query_instruction"), _instruction(table, "document_instruction")),
-        examples=_examples(table, positives),
+        false_friends=_false_friends(table, positives) if kind == "pair" else 0,
     )
+
+
+def _remarkable(table: pa.Table, first: bool) -> pa.Table:
+    """Return the rows of a group that may become examples: the first of the task, the best and the worst scored."""
+    scores = table["positive_score"].to_numpy()
+    scored = np.flatnonzero(np.isfinite(scores))
+    numbers = set(range(min(len(table), RANDOM_EXAMPLES + 2))) if first else set()
+    if len(scored):
+        numbers |= {int(scored[scores[scored].argmax()]), int(scored[scores[scored].argmin()])}
+    return table.take(sorted(numbers))
 
 
 def _counted(values: pa.ChunkedArray) -> Counter[str]:
@@ -122,8 +140,9 @@ def _false_friends(table: pa.Table, positives: np.ndarray) -> int:
     return len(np.unique(of_row[scores >= positives[of_row]]))
 
 
-def _examples(table: pa.Table, positives: np.ndarray) -> list[dict[str, Json]]:
+def _examples(table: pa.Table) -> list[dict[str, Json]]:
     """Return the rows of the highest and the lowest positive score, and the first others: ids are hashes."""
+    positives = table["positive_score"].to_numpy()
     scored = np.flatnonzero(np.isfinite(positives))
     chosen: dict[int, str] = {}
     if len(scored) > 1:

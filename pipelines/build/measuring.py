@@ -12,6 +12,7 @@ from medi.schema import text_id
 from medi.vectors import id_numbers
 from pipelines.build.contents import Finished
 from pipelines.build.context import Context
+from pipelines.build.mining import kind_of
 from pipelines.build.steps import Chain, encode_texts
 
 
@@ -25,9 +26,11 @@ def _of_unit(context: Context, chain: Chain) -> list[Measured]:
     """Return what is measured of each task of a unit, tasks by name."""
     store = context.store
     rows, candidates, tokens = (store.open(r) for r in (chain.rows, chain.mined.candidates, chain.tokens))
-    pool = Pool(rows, candidates, tokens, lambda texts: _vectors(context, texts))
+    pool = Pool(kind_of(chain.rows), rows, candidates, tokens, lambda texts: _vectors(context, texts))
     examples = store.open(chain.instructed)
     names = sorted(pc.unique(examples["task"]).to_pylist())
+    if len(names) == 1:  # Nothing is copied from the file.
+        return [measure(examples, pool)]
     return [measure(examples.filter(pc.equal(examples["task"], name)), pool) for name in names]
 
 
