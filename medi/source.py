@@ -101,8 +101,7 @@ class Variant:
     """One origin of a source: a place, its files, their layout, and the callable that reads one record.
 
     `place` is `hub:OWNER/NAME` (a dataset repository), an https address, or "" where a person must fetch the files
-    (`how` then says what to fetch and where to put it). `sample` is an invented raw record in the
-    true layout: one line, one element of an array, one row of Parquet as JSON.
+    (`how` then says what and where). `sample` is an invented raw record in the true layout, as JSON.
     """
 
     name: str
@@ -121,7 +120,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Source:
-    """One of the 31 rows of Table 5. `variants` stand in order of plausibility; the first one is the default."""
+    """A row of Table 5; the likeliest of its `variants` is first. Of a `labelled` source a label is read as positive."""
 
     name: str
     quota_rows: int
@@ -130,6 +129,7 @@ class Source:
     citation: str
     variants: tuple[Variant, ...]
     clusters: bool = False
+    labelled: bool = False
 
     def variant(self, name: str) -> Variant:
         """Return the variant of that name. Raises KeyError where there is none."""

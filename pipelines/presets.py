@@ -12,7 +12,10 @@ from pathlib import Path
 
 from medi.errors import UsageError
 from medi.fetch import MINILM
+from medi.own import Spec, load, united
 from medi.profiles import PROFILES, Rules, check_rules
+from medi.source import Source, named
+from medi.sources import ALL
 
 SENTENCE_T5 = "sentence-transformers/sentence-t5-large"
 
@@ -81,6 +84,25 @@ class Settings:
     offline: bool = False
     show_params: bool = False
     debug: bool = False
+    own: tuple[Spec, ...] = ()
+
+    @property
+    def every_source(self) -> tuple[Source, ...]:
+        """Return all sources that may be named: those of Table 5, then a person's own ones by name."""
+        return (*ALL, *(load(spec).source for spec in self.own))
+
+    @property
+    def is_own_alone(self) -> bool:
+        """Return whether only sources of a person's own are built."""
+        return bool(self.sources) and all(self.spec(name) for name in self.sources)
+
+    def source(self, name: str) -> Source:
+        """Return the source of that name. Raises UsageError, with the names that come close, where there is none."""
+        return named(self.every_source, name)
+
+    def spec(self, name: str) -> Spec | None:
+        """Return what names a person's own source, None for any other source."""
+        return next((spec for spec in self.own if load(spec).source.name == name), None)
 
     @property
     def rules(self) -> Rules:
@@ -118,10 +140,10 @@ def resolve(preset: str = "sample", **given: object) -> Settings:
     if isinstance(given.get("memory_bytes"), str):
         given["memory_bytes"] = memory_bytes(str(given["memory_bytes"]))
     asked = {name: value for name, value in given.items() if value is not None}
-    if asked.keys() & {"raw", "encoder", "rescore"}:
+    if asked.keys() & {"raw", "encoder", "rescore", "own"}:
         # The bundled sample needs no network; files and encoders of a person's own may.
         asked = {"offline": False} | asked
-    settings = _with_places(replace(PRESETS[preset], **asked))
+    settings = _with_places(_with_own(replace(PRESETS[preset], **asked)))
     _check_values(settings)
     _check_sources(settings)
     _check_places(settings)
@@ -149,12 +171,26 @@ def memory_bytes(text: str) -> int:
     return int(number) * unit
 
 
+def _with_own(settings: Settings) -> Settings:
+    """Return the settings with their own sources by name. Nothing of the bundled sample, whose rows are invented, is
+    mixed with them unless it is named.
+    """
+    settings = replace(settings, own=united(settings.own))
+    if settings.own and settings.preset == "sample" and settings.raw is None and not settings.sources:
+        return replace(settings, sources=tuple(load(spec).source.name for spec in settings.own))
+    return settings
+
+
 def _with_places(settings: Settings) -> Settings:
     """Return the settings with raw folder, workspace and release filled in and absolute."""
     workspace = settings.workspace if settings.workspace != Path() else Path(os.environ.get("MEDI_HOME") or "data")
     name = settings.preset if settings.raw is None else f"raw-{settings.raw.absolute().name}"
+    own = [load(spec).source.name for spec in settings.own]
+    # What others build there must not be written over.
+    name = "-".join(own if settings.is_own_alone else [name, *own])
     out = settings.out if settings.out != Path() else workspace / "medi" / name
-    raw = sample_raw_dir() if settings.raw is None and settings.preset == "sample" else settings.raw
+    is_sample = settings.raw is None and settings.preset == "sample" and not settings.is_own_alone
+    raw = sample_raw_dir() if is_sample else settings.raw
     return replace(settings, workspace=_plain(workspace), out=_plain(out), raw=raw and _plain(raw))
 
 
@@ -194,17 +230,16 @@ def _check_bad_rows(text: str) -> None:
 
 def _check_sources(settings: Settings) -> None:
     """Raise UsageError for a source, variant or task list that is not there."""
-    from medi.sources import by_name
     from medi.super_ni_choice import choose_tasks
 
     for name in settings.sources:
-        by_name(name)
+        settings.source(name)
     for name, variant in settings.variants.items():
-        names = [v.name for v in by_name(name).variants]
+        names = [v.name for v in settings.source(name).variants]
         if variant not in names:
             raise UsageError(f"--variant {name}={variant}: {name} has no such variant; give one of {', '.join(names)}")
     tasks = settings.super_ni_tasks
-    if tasks == "all" and settings.raw is None:
+    if tasks == "all" and settings.raw is None and not settings.is_own_alone:
         choose_tasks(None, tasks)
     if tasks not in ("all", "listed") and not Path(tasks).is_file():
         raise UsageError(f"--super-ni-tasks {tasks}: no such file; give all, listed, or a file with one task a line")

@@ -16,7 +16,7 @@ from medi.source import File, Source, Variant
 
 _GLOB = set("*?[")
 # What a glob may find beside data: a licence or a note of where the files are from is no raw file.
-_DATA = (".json", ".jsonl", ".gz", ".parquet", ".ndjson")
+_DATA = (".json", ".jsonl", ".gz", ".parquet", ".ndjson", ".csv", ".tsv")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from medi.read.blocks import Damage, blocks, refuse_bomb
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.read.limits import bearable
+from medi.read.tables import is_table, table_batches
 from medi.source import Bad, Mend, RawBatch
 
 _BOM = b"\xef\xbb\xbf"
@@ -68,6 +69,8 @@ def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[Ra
         unpacked.close()  # type: ignore[attr-defined]
         return _parquet_batches(path, name)
     text = first.removeprefix(_BOM)
+    if is_table(name):
+        return table_batches(name, chain([first], unpacked), prefix)
     head = text.lstrip()
     keyed = keyed and head.startswith(b"{")
     if keyed or (head.startswith(b"[") and head[1:].lstrip().startswith((b"{", b"["))):

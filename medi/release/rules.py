@@ -62,13 +62,21 @@ Rule = Callable[[Portion], Iterator[str]]
 
 
 def _ids(portion: Portion) -> Iterator[str]:
-    """An id is the hash of the row's texts; a Super-NI id also covers the output, which is not in the shards."""
-    for found, (query, positive, *_) in zip(portion.ids, portion.texts, strict=True):
+    """An id is the hash of the row's texts; a Super-NI id also covers the output, which is not in the shards.
+
+    Of other sources' labelled texts that is the label; their positives are mined.
+    """
+    outputs = portion.column("label") if portion.kind == "label" else [None] * len(portion.ids)
+    for found, (query, positive, *_), output in zip(portion.ids, portion.texts, outputs, strict=True):
         if portion.source == SUPER_NI:
             if not re.fullmatch(r"super_ni/[0-9a-f]{16}", found):
                 yield f"{found}: the id is not super_ni/ and 16 hex digits"
-        elif found != (right := row_id(portion.source, portion.source, query, positive)):
+        elif found != (right := _own_id(portion, query, positive, output)):
             yield f"{found}: the id is not the hash of the row's texts, {right}"
+
+
+def _own_id(portion: Portion, query: str, positive: str, output: str | None) -> str:
+    return row_id(portion.source, portion.source, query, positive if output is None else None, output)
 
 
 def _visible(portion: Portion) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import medi
+from medi.own import load
 from medi.release.manifest import Json, SourceEntry, TaskEntry
 from medi.schema import digest_of
 from medi.shards import Contents
@@ -52,9 +53,9 @@ class Finished:
 
 
 def finished(context: Context, units: Iterable[Unit], chains: dict[str, Chain | None]) -> list[Finished]:
-    """Return the units with their records, in the order of the release: sources as in Table 5, tasks by name."""
+    """Return the units with their records, in the order of the release: Table 5, then own sources; tasks by name."""
     place = {source.name: number for number, source in enumerate(ALL)}
-    ordered = sorted(units, key=lambda u: (place[u.source], u.name))
+    ordered = sorted(units, key=lambda u: (place.get(u.source, len(ALL)), u.source, u.name))
     return [Finished(u, ingest_step(context, u, look=EVERYTHING), chains[u.name]) for u in ordered]
 
 
@@ -90,6 +91,9 @@ def params_of(context: Context, done: Sequence[Finished] = ()) -> dict[str, obje
         "super_ni_tasks": {"choice": _choice(settings.super_ni_tasks), "names": tasks},
         "instructions": digest_of([words.style.__dict__, sorted(words.msmarco_domains.items()), words.vocabulary]),
     }
+    own = [load(spec) for spec in settings.own]
+    if told := {o.source.name: o.declared for o in own if not settings.sources or o.source.name in settings.sources}:
+        params["own_sources"] = told
     return params
 
 

@@ -18,6 +18,7 @@ from medi.installed import check_faiss
 from medi.instruct import Instructions, load_instructions
 from medi.mine import Search
 from medi.mine.engine import find_gpu
+from medi.own import load as load_own
 from medi.profiles import Rules
 from medi.rescore import CrossScorer
 from medi.schema import digest_of
@@ -66,7 +67,8 @@ class Context:
     @property
     def instructions(self) -> Instructions:
         """Return the instruction texts."""
-        return _instructions()
+        words, own = _instructions(), [load_own(spec) for spec in self.settings.own]
+        return replace(words, sources=words.sources | {one.source.name: one.sides for one in own}) if own else words
 
     @property
     def rules(self) -> Rules:

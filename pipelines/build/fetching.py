@@ -16,7 +16,6 @@ from medi.ingest import pool_rows
 from medi.plan import Estimate, check_disk, estimate, in_words
 from medi.sample import quota_of
 from medi.source import Source, Variant
-from medi.sources import by_name
 from pipelines.build.context import Context
 from pipelines.build.failures import failure_of, one_line
 from pipelines.build.keep import EVERYTHING, NOTHING, Missing
@@ -49,7 +48,7 @@ def obtain(context: Context, group: Group, look: bool = False) -> Group:
         return group
     if group.task_names:
         return replace(group, units=task_units(context, fetch.fetch_tasks(group.task_names, context.manners)))
-    source = by_name(group.source)
+    source = context.settings.source(group.source)
     variant, _ = fetch.choose_variant(source, context.settings.variants.get(group.source), context.manners)
     with fetch.by_hand(source, variant):
         if context.settings.take == "first":
@@ -172,7 +171,7 @@ def _estimate(context: Context, name: str, task_names: Sequence[str], reporter: 
         fetch.reach_tasks(hasty)
         rows = len(task_names) * quota_of(TASK_QUOTA_ROWS, settings.scale)
         return Estimate(name, "task files", rows, len(task_names) * _TASK_BYTES)
-    source = by_name(name)
+    source = settings.source(name)
     named = settings.variants.get(name)
     try:
         variant, refusals = fetch.choose_variant(source, named, hasty)

@@ -35,7 +35,7 @@ class Desk:
 
     @property
     def given(self) -> mine.PairRules | None:
-        """Return what the pairs of an embedding set say of each other; None for a Super-NI task."""
+        """Return what the pairs of an embedding set say of each other; None where pairs are mined."""
         return given_rules(self.context, self.unit)
 
     @cached_property
@@ -105,7 +105,7 @@ def kind_of(rows: Record) -> str:
 def given_rules(context: Context, unit: Unit) -> mine.PairRules | None:
     """Return what the pairs of an embedding set say of each other, and how many given negatives a row keeps."""
     source = unit.declared
-    if unit.source == SUPER_NI:
+    if unit.source == SUPER_NI or source.labelled:
         return None
     rules = context.rules
     return mine.PairRules(source.symmetric, source.clusters, rules.given_negatives, rules.given_looked_at)

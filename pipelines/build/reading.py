@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import pyarrow as pa
 
 from medi import read
-from medi.ingest import IngestParams, ingest, ingest_task
+from medi.ingest import IngestParams, ingest, ingest_task, labelled
 from medi.schema import Counts
 from medi.source import Page
 from pipelines.build.units import SUPER_NI, Unit
@@ -46,10 +46,11 @@ def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
         """Return the pages that are wanted, from the knowledge source of the unit."""
         return read.wanted_pages([(file.path, file.name) for file in unit.pages], wanted)
 
-    return ingest(
+    table, counts = ingest(
         params,
         unit.declared,
         unit.origin,
         lambda: read.raw_batches(files, keyed, prefixes),
         pages if unit.pages else None,
     )
+    return labelled(table, counts, unit.source) if unit.declared.labelled else (table, counts)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from medi.errors import MediError, UsageError
 from medi.fetch import forget_hosts
+from medi.own import spec_from, spec_json
 from medi.release import open_release
 from medi.release.swap import finish_swap, refuse_strangers, remove_leftovers
 from medi.release.verify import verify
@@ -41,7 +42,7 @@ from pipelines.build.summary import show_left_out, show_result
 from pipelines.build.units import Group, Plan, Unit, plan_groups
 from pipelines.presets import Settings, resolve
 
-Json = None | bool | int | float | str | list[str] | dict[str, str]
+Json = None | bool | int | float | str | list[str] | dict[str, str] | list[dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,8 @@ def options_of(settings: Settings) -> dict[str, Json]:
     """Return the settings as the flow's parameters, with a JSON form."""
     plain = {f.name: getattr(settings, f.name) for f in fields(settings)}
     texts = {name: str(plain[name]) for name in _PATHS if plain[name] is not None}
-    return plain | texts | {"sources": list(settings.sources), "variants": dict(settings.variants)}
+    own = [spec_json(spec) for spec in settings.own]
+    return plain | texts | {"sources": list(settings.sources), "variants": dict(settings.variants), "own": own}
 
 
 def settings_from(options: Mapping[str, object]) -> Settings:
@@ -231,6 +233,8 @@ def settings_from(options: Mapping[str, object]) -> Settings:
     given |= {name: Path(str(given[name])) for name in _PATHS if given.get(name) is not None}
     if given.get("sources") is not None:
         given["sources"] = tuple(given["sources"])  # type: ignore[arg-type]
+    if given.get("own") is not None:
+        given["own"] = tuple(map(spec_from, given["own"]))  # type: ignore[arg-type]
     return resolve(str(given.pop("preset", "sample")), **given)
 
 

@@ -61,6 +61,7 @@ def ingest_step(context: Context, unit: Unit, look: Look = NOTHING) -> Record:
             "check_all_lines": settings.check_all_lines,
             "keyed": any(file.keyed for file in unit.origin.files),
             "beginnings": sorted(file.name for file in unit.files if file.prefix),
+            **unit.declared_by,
         }
     inputs = {file.name: file.sha256 for file in (*unit.files, *unit.pages)}
     return step(context, ("ingest", unit.name, params, inputs), look, lambda: run_ingest(settings, unit))

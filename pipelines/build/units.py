@@ -6,14 +6,16 @@ not mean 330 tasks of Prefect.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from medi import fetch
 from medi.errors import MediError, UsageError
 from medi.fetch import Found, LocalFile
+from medi.own import Own, Spec, load
 from medi.sample import quota_of
 from medi.source import Source, Variant
-from medi.sources import ALL, by_name
+from medi.sources import by_name
 from medi.super_ni_choice import choose_tasks
 from pipelines.build.context import Context
 from pipelines.build.failures import one_line
@@ -28,7 +30,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Unit:
-    """A source or a Super-NI task: where its rows come from and how many it may give."""
+    """A source or a Super-NI task: where its rows come from and how many it may give; `own` is that of a person."""
 
     source: str
     name: str
@@ -36,11 +38,20 @@ class Unit:
     quota_rows: int
     files: tuple[LocalFile, ...] = ()
     pages: tuple[LocalFile, ...] = ()
+    own: Spec | None = None
 
     @property
     def declared(self) -> Source:
         """Return the declaration of the unit's source."""
-        return by_name(self.source)
+        return by_name(self.source) if self.own is None else load(self.own).source
+
+    @property
+    def declared_by(self) -> dict[str, object]:
+        """Return what decides the rows of a person's own source, whatever its file is called; of others nothing."""
+        if self.own is None:
+            return {}
+        told = load(self.own).declared
+        return {"declared": {name: value for name, value in told.items() if name not in ("file", "pairs")}}
 
     @property
     def origin(self) -> Variant:
@@ -78,7 +89,7 @@ def plan_groups(context: Context) -> Plan:
         UsageError: a source that was named has no file in the raw folder, or no source has any.
     """
     settings = context.settings
-    wanted = [source for source in ALL if not settings.sources or source.name in settings.sources]
+    wanted = [source for source in settings.every_source if not settings.sources or source.name in settings.sources]
     parts = {source.name: _part(context, source) for source in wanted}
     groups = tuple(group for part in parts.values() for group in part.groups)
     failed = tuple(line for part in parts.values() for line in part.failed)
@@ -111,19 +122,31 @@ def _part(context: Context, source: Source) -> Plan:
 def _source_part(context: Context, source: Source) -> Plan:
     """Return the group of an embedding set; none where the raw folder has no file of it."""
     settings = context.settings
-    if settings.raw is None:
+    spec = settings.spec(source.name)
+    if settings.raw is None and spec is None:
         return Plan((Group(source.name, source.name),))
-    found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
+    folders = [folder for folder in (spec and load(spec).folder, settings.raw) if folder]
+    found = next(filter(None, (fetch.find_raw(f, source, settings.variants.get(source.name)) for f in folders)), None)
+    if found is None and spec is not None:
+        return _own_part(source, load(spec), folders)
     if found is None:
         return Plan(())
     unit = unit_of(context, source, fetch.digested(found, context.manners.memo, context.manners.say))
     return Plan((Group(source.name, source.name, (unit,)),))
 
 
+def _own_part(source: Source, own: Own, folders: Iterable[Path]) -> Plan:
+    """Return the bare group of a person's own source. Raises UsageError where there is no place to fetch it from."""
+    if any(variant.place for variant in source.variants):
+        return Plan((Group(source.name, source.name),))
+    patterns = " or ".join(file.pattern for variant in source.variants for file in variant.files[:1])
+    raise UsageError(f"{own.what}: no file {patterns} in {' or in '.join(map(str, folders))}; put it there")
+
+
 def unit_of(context: Context, source: Source, found: Found) -> Unit:
     """Return the unit of an embedding set with these files."""
-    quota_rows = quota_of(source.quota_rows, context.settings.scale)
-    return Unit(source.name, source.name, found.variant.name, quota_rows, found.files, found.pages)
+    quota_rows, own = quota_of(source.quota_rows, context.settings.scale), context.settings.spec(source.name)
+    return Unit(source.name, source.name, found.variant.name, quota_rows, found.files, found.pages, own)
 
 
 def _super_ni_part(context: Context) -> Plan:

@@ -7,12 +7,17 @@ from rich.console import Console
 
 from medi.errors import UsageError
 from pipelines.cli import options
+from pipelines.cli.own import own_sources
 from pipelines.presets import Settings, resolve
 
 
 def build(
     context: typer.Context, preset: options.Preset = "sample", profile: options.Profile = None,
-    raw: options.Raw = None, sources: options.Sources = None, super_ni_tasks: options.SuperNiTasks = None,
+    raw: options.Raw = None, sources: options.Sources = None, source: options.SourceFiles = None,
+    pairs: options.PairsPlace = None, query_field: options.QueryField = None,
+    positive_field: options.PositiveField = None, negatives_field: options.NegativesField = None,
+    label_field: options.LabelField = None, name: options.PairsName = None, rows: options.PairsRows = None,
+    super_ni_tasks: options.SuperNiTasks = None,
     variant: options.Variant = None, take: options.Take = None, scale: options.Scale = None, seed: options.Seed = None,
     encoder: options.Encoder = None, revision: options.Revision = None, dtype: options.Dtype = None,
     out: options.Out = None, workspace: options.Workspace = None, workers: options.Workers = None,
@@ -29,8 +34,11 @@ def build(
 
     The result is a folder with Parquet shards, a manifest and a card; its path is printed.
     """
+    fields = {"query_field": query_field, "positive_field": positive_field, "negatives_field": negatives_field,
+              "label_field": label_field}  # fmt: skip
+    own = own_sources(source, pairs, fields, name, rows)
     settings = resolve(
-        preset, profile=profile, raw=raw, sources=_names(sources), super_ni_tasks=super_ni_tasks,
+        preset, own=own, profile=profile, raw=raw, sources=_names(sources), super_ni_tasks=super_ni_tasks,
         variants=_variants(variant), take=take, scale=scale, seed=seed, encoder=encoder, revision=revision, dtype=dtype,
         out=out, workspace=workspace, workers=workers, runner=runner, memory_bytes=memory, offline=offline,
         negatives=negatives, strategy=strategy, skip_top=skip_top, window=window, min_score=min_score,

@@ -14,6 +14,22 @@ Profile = Annotated[
 ]
 Raw = Annotated[Path | None, typer.Option(metavar="DIR", help="Read the files in this folder; download none.")]
 Sources = Annotated[str | None, typer.Option(metavar="A,B", help="Only these sources; `medi sources` lists all.")]
+SourceFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--source", metavar="FILE", help="A Python file with a source of your own; may be repeated."),
+]
+PairsPlace = Annotated[
+    str | None,
+    typer.Option("--pairs", metavar="FILE", help="JSONL, CSV or Parquet of your own pairs, or OWNER/NAME on the Hub."),
+]
+QueryField = Annotated[str | None, typer.Option(metavar="Q", help="Of --pairs, the field with the query.")]
+PositiveField = Annotated[str | None, typer.Option(metavar="P", help="That with its positive, or a list of them.")]
+NegativesField = Annotated[str | None, typer.Option(metavar="N", help="That with its negatives, if there are any.")]
+LabelField = Annotated[
+    str | None, typer.Option(metavar="L", help="Of labelled texts, the field with the label, in place of a positive.")
+]
+PairsName = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their source.  [default: the file's]")]
+PairsRows = Annotated[int | None, typer.Option("--rows", metavar="N", help="Their quota.  [default: at most 50000]")]
 SuperNiTasks = Annotated[
     str | None,
     typer.Option(
