@@ -123,3 +123,17 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def is_remembered(path: Path, memo_dir: Path) -> bool:
+    """Return whether the SHA-256 of a file is known without reading it."""
+    memo = memo_dir / f"{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]}.json"
+    try:
+        state = path.stat()
+    except OSError:
+        return False
+    return bool(
+        _remembered(
+            memo, {"path": os.fspath(path.absolute()), "size": state.st_size, "mtime_ns": state.st_mtime_ns}
+        )
+    )
