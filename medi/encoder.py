@@ -79,7 +79,7 @@ def describe(name: str, folder: Path, revision: str, dtype: str) -> EncoderSpec:
         raise UsageError(f"--dtype {dtype}: give float32 or bfloat16 (Sentence-T5 overflows in float16)")
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise MediError(f"--encoder {name}: {folder} has no config.json; name a sentence-transformers model or folder")
-    arithmetic = _arithmetic(dtype)
+    arithmetic = arithmetic_of(dtype)
     longest = _max_length(folder)
     shapes = shapes_for(longest, GPU_SHAPES if arithmetic.startswith("cuda") else SHAPES)
     return EncoderSpec(name, revision, dtype, longest, shapes, arithmetic)
@@ -205,9 +205,9 @@ def _number(path: Path, field: str) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _arithmetic(dtype: str) -> str:
+def arithmetic_of(dtype: str, with_gpu: bool = True) -> str:
     """Return the kind of arithmetic (`cpu-avx512`, `cpu-avx512bf16`, `cuda-sm90`, ...), asked without torch."""
-    asked = shows_gpu(os.environ) and not metadata.version("torch").endswith("+cpu")
+    asked = with_gpu and shows_gpu(os.environ) and not metadata.version("torch").endswith("+cpu")
     if asked and shutil.which("nvidia-smi"):
         call = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
         answer = subprocess.run(call, capture_output=True, text=True, check=False)

@@ -34,7 +34,7 @@ _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -78,7 +78,7 @@ class Settings:
     check_all_lines: bool = False
     out: Path = Path()
     workspace: Path = Path()
-    workers: int = field(default_factory=_usable_cores)
+    workers: int = field(default_factory=usable_cores)
     runner: str = "threads"
     memory_bytes: int | None = None
     offline: bool = False
