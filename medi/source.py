@@ -120,7 +120,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Source:
-    """A row of Table 5; the likeliest of its `variants` is first. Of a `labelled` source a label is read as positive."""
+    """A row of Table 5; the likeliest of its `variants` is first. Of a `labelled` one a label is read as positive."""
 
     name: str
     quota_rows: int

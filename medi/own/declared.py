@@ -19,7 +19,7 @@ _BUILT_IN = {source.name.lower(): source.name for source in ALL}
 
 @dataclass(frozen=True)
 class Own:
-    """A source of a person's own with its instruction slots. Its files are looked for in `folder`.
+    """A source of a person's own with its instruction slots. Its files are looked for in `folder`, where there is one.
 
     `what` names it on the command line (`--source cooking.py`); `declared` is what the manifest says of it: the
     Python file with its SHA-256, or the fields of a file of pairs. All of it decides what is built.
@@ -27,7 +27,7 @@ class Own:
 
     source: Source
     sides: "Sides"
-    folder: Path
+    folder: Path | None
     what: str
     declared: dict[str, Json]
 

@@ -53,5 +53,5 @@ class Pairs:
 
     def fields(self) -> dict[str, str]:
         """Return our name -> theirs of the fields that are read."""
-        ours = {"query": self.query_field, "positive": self.positive_field or self.label_field}
-        return ours | ({"negatives": self.negatives_field} if self.negatives_field else {})
+        theirs = {name.removesuffix("_field"): getattr(self, name) for name in self.FIELDS}
+        return {ours: name for ours, name in theirs.items() if name}

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from medi.errors import UsageError
 from medi.mine.why import CHOSEN, Choice
+from medi.own import Own
 from medi.profiles import Rules
 from medi.release import Place, Release, as_written, open_parquet, read_group
 from medi.release.accounting import changed_rules, unit_of
@@ -68,10 +69,14 @@ class Story:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the raw files and the workspace of a release are; None means: where its build had them."""
+    """Where the raw files and the workspace of a release are; None means: where its build had them.
+
+    `own` are sources of a person's own that were given again: what a release names is not run as code.
+    """
 
     raw: Path | None = None
     workspace: Path | None = None
+    own: tuple[Own, ...] = ()
 
 
 def why(release: Release, row_id: str, places: Places = Places()) -> Story:
@@ -151,7 +156,7 @@ def _known_places(release: Release, places: Places) -> Places:
         raw, workspace = (Path(said[name]) if said.get(name) else None for name in ("raw", "workspace"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raw = workspace = None
-    return Places(places.raw or raw, places.workspace or workspace)
+    return Places(places.raw or raw, places.workspace or workspace, places.own)
 
 
 def _find(release: Release, row_id: str) -> tuple[dict[str, object], Place, int]:

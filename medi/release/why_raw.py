@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from medi.errors import MediError, UsageError
 from medi.release import Release
+from medi.release.known import SUPER_NI
 from medi.release.manifest import RawFile, SourceEntry
 from medi.source import Bad, Drop, Fields, RawBatch, Variant, task_instance
 
@@ -57,7 +58,12 @@ def raw_of(release: Release, row: dict[str, object], places: "Places", absent: l
         return None
     key = origin[len(file["name"]) + 1 :]
     try:
-        return _read(entry, file, path, key)
+        variant = _variant(release, entry, places)
+    except UsageError as error:
+        absent.append(f"raw line: {error}")
+        return None
+    try:
+        return _read(variant, entry["name"] == SUPER_NI, file, path, key)
     except (MediError, Bad, Drop) as error:
         absent.append(f"raw line: {path} does not hold {key} as it did when the release was built ({error})")
         return None
@@ -65,7 +71,8 @@ def raw_of(release: Release, row: dict[str, object], places: "Places", absent: l
 
 def _path_of(file: RawFile, places: "Places") -> Path | None:
     """Return where a raw file lies, None where it is nowhere or has another size."""
-    paths = [places.raw / file["name"]] if places.raw else []
+    folders = [places.raw, *(own.folder for own in places.own)]
+    paths = [folder / file["name"] for folder in folders if folder]
     for memo in sorted((places.workspace / "digests").glob("*.json")) if places.workspace else ():
         try:
             noted = json.loads(memo.read_bytes())
@@ -76,17 +83,25 @@ def _path_of(file: RawFile, places: "Places") -> Path | None:
     return next((path for path in paths if path.is_file() and path.stat().st_size == file["size"]), None)
 
 
-def _read(entry: SourceEntry, file: RawFile, path: Path, key: str) -> Raw:
+def _variant(release: Release, entry: SourceEntry, places: "Places") -> Variant:
+    """Return the variant that a source was read by. Raises UsageError where its declaration is not at hand."""
+    from medi.own import own_again
+    from medi.sources import by_name
+
+    told = release.manifest["params"].get("own_sources")
+    declared = told.get(entry["name"]) if isinstance(told, dict) else None
+    try:
+        source = own_again(entry["name"], declared, places.own).source if declared else by_name(entry["name"])
+        return source.variant(entry["variant"])
+    except KeyError:
+        raise UsageError(f"this medi does not know {entry['name']} with the variant {entry['variant']}") from None
+
+
+def _read(variant: Variant, is_task: bool, file: RawFile, path: Path, key: str) -> Raw:
     """Return a record with what reading and cleaning did to it. Raises MediError, Bad or Drop where it is another."""
     from medi.ingest.clean import clean
     from medi.ingest.parse import fields_of, parse
-    from medi.sources import by_name
 
-    try:
-        variant = by_name(entry["name"]).variant(entry["variant"])
-    except (UsageError, KeyError):
-        raise MediError(f"this medi does not know {entry['name']} with the variant {entry['variant']}") from None
-    is_task = entry["name"] == "super_ni"
     line, of_line = (_instance(path, key), []) if is_task else _line(variant, path, file["name"], key)
     value, mends = parse(line)
     fields = fields_of(value, task_instance if is_task else variant.read, False)

@@ -32,6 +32,9 @@ def inspect(
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --why: the artifacts.  [default: those of the build]")
     ] = None,
+    source: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="With --why: the Python file of a source of your own.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
 ) -> None:
     """Show what is in a release.
@@ -39,11 +42,11 @@ def inspect(
     Tasks, rows, lengths, scores, how negatives were mined, and random rows. With --why one row: its raw record, what
     cleaning did, its candidates and which rule dropped which, its instruction's slots, its shard.
     """
-    _check_together(why, task, (raw, workspace))
+    _check_together(why, task, (raw, workspace, *(source or ())))
     if why is not None:
         from pipelines.cli.why import tell
 
-        return tell(folder, why, (raw, workspace), as_json)
+        return tell(folder, why, (raw, workspace), source or [], as_json)
     from medi.release import open_release
     from medi.release.inspect import QUANTILES, random_rows, summarise
 
@@ -65,11 +68,12 @@ def inspect(
         console.print(part)
 
 
-def _check_together(why: str | None, task: str | None, places: tuple[Path | None, Path | None]) -> None:
+def _check_together(why: str | None, task: str | None, places: tuple[Path | None, ...]) -> None:
     """Raise UsageError for options that say nothing together."""
     if why is not None and task is not None:
         raise UsageError(f"--why {why} and --task {task}: the one shows a row, the other a task; give one of them")
-    for option, place in zip(("--raw", "--workspace"), places, strict=True):
+    options = ("--raw", "--workspace", *["--source"] * (len(places) - 2))
+    for option, place in zip(options, places, strict=True):
         if why is None and place is not None:
             raise UsageError(f"{option} {place}: says where --why finds what a release does not hold; give --why ID")
 

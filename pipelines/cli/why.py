@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def tell(folder: Path, row_id: str, places: tuple[Path | None, Path | None], as_json: bool) -> None:
-    """Print the story of a row; `places` are the raw folder and the workspace, where they are given."""
+def tell(folder: Path, row_id: str, places: tuple[Path | None, Path | None], own: list[Path], as_json: bool) -> None:
+    """Print the story of a row; `places` are raw folder and workspace where given, `own` files with its source."""
     from rich.console import Console
 
+    from medi.own import load, source_file
     from medi.release import open_release
     from medi.release.why import Places, why
 
-    story = why(open_release(folder), row_id, Places(*places))
+    sources = tuple(load(source_file(path)) for path in own)
+    story = why(open_release(folder), row_id, Places(*places, sources))
     if as_json:
         print(json.dumps(asdict(story), indent=1))
         return

@@ -55,10 +55,9 @@ def load_pairs(spec: Pairs) -> Own:
     source = Source(
         spec.name, spec.quota_rows, labelled, "unknown", "", tuple(_variants(spec)), labelled=labelled
     )  # fmt: skip
+    folder = Path(spec.place).parent if spec.is_file else None
     declared: dict[str, Json] = {"pairs": Path(spec.place).name if spec.is_file else spec.place, **spec.fields()}
-    if labelled:
-        declared["label"] = declared.pop("positive")
-    return Own(source, _LABELLED if labelled else _SIDES, Path(spec.place).parent, spec.what, declared)
+    return Own(source, _LABELLED if labelled else _SIDES, folder, spec.what, declared)
 
 
 def _variants(spec: Pairs) -> Iterator[Variant]:
@@ -72,8 +71,9 @@ def _variants(spec: Pairs) -> Iterator[Variant]:
     owner, name, *config = spec.place.split("/")
     place = f"hub:{owner}/{name}"
     own, made = (config[0], config[0]) if config else ("data", "default")
-    yield Variant("hub", *form, place, (File("train*.parquet", f"{own}/train*.parquet"),), given_negatives=given)
-    converted = (File("*.parquet", f"{made}/train/*.parquet"),)
+    files = (File(f"{owner}--{name}/train*.parquet", f"{own}/train*.parquet"),)
+    yield Variant("hub", *form, place, files, given_negatives=given)
+    converted = (File(f"{owner}--{name}/*.parquet", f"{made}/train/*.parquet"),)
     yield Variant("hub_converted", *form, place, converted, given_negatives=given, revision="refs/convert/parquet")
 
 
