@@ -95,13 +95,18 @@ def needed_bytes(estimates: Sequence[Estimate], workspace: Path, out: Path) -> d
 def check_disk(estimates: Iterable[Estimate], workspace: Path, out: Path) -> None:
     """Pass where the disks of workspace and release have room. Raises MediError where one has not."""
     for place, wanted_bytes in needed_bytes(list(estimates), workspace, out).items():
-        free_bytes = shutil.disk_usage(_there(place)).free
-        if wanted_bytes > free_bytes:
+        there_bytes = free_bytes(place)
+        if wanted_bytes > there_bytes:
             option = "--workspace" if place == workspace else "--out"
             raise MediError(
-                f"{place}: {in_words(free_bytes)} free, about {in_words(wanted_bytes)} needed; "
+                f"{place}: {in_words(there_bytes)} free, about {in_words(wanted_bytes)} needed; "
                 f"name another {option}, fewer --sources or a smaller --scale"
             )
+
+
+def free_bytes(place: Path) -> int:
+    """Return what is free on the disk of a folder that may not be there yet."""
+    return shutil.disk_usage(_there(place)).free
 
 
 def _there(path: Path) -> Path:
@@ -109,7 +114,7 @@ def _there(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def in_words(size_bytes: int | None) -> str:
+def in_words(size_bytes: float | None) -> str:
     """Return a size as a person says it: `12.4 GB`, `87 MB`, `?` where it is not known."""
     if size_bytes is None:
         return "?"

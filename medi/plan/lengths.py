@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from typing import TypedDict
 
 import numpy as np
-
-from medi.plan.figures import COUNTED, GUESSED
 
 Shapes = Sequence[tuple[int, int]]
 # Least squares over the 69,000 texts below 1,000 characters of lengths.json: tokens = 0.229 x characters + 2.4.
@@ -27,36 +26,49 @@ def tokens_of(texts: Iterable[str]) -> np.ndarray:
     return np.clip(tokens, 3, LONGEST_TOKENS).astype(np.int64)
 
 
-def typical(source: str, side: str) -> tuple[np.ndarray, str]:
-    """Return a sample of the token lengths of a source's `query` or `document`, and how it is known."""
+class _Side(TypedDict):
+    """The lengths of `texts` distinct texts: the means, in tokens, of equal parts of them, shortest first."""
+
+    texts: int
+    tokens: list[int]
+
+
+def typical(source: str, side: str) -> np.ndarray:
+    """Return a sample of the token lengths of a source's `query` or `document`, int64 [n]; where too few texts of it
+    were measured, of all sources but Super-NI, whose tasks are like none of them.
+    """
     measured = _measured()
-    own = measured["sources"].get(source, {}).get(side)
+    own = measured.get(source, {}).get(side)
     if own and own["texts"] >= _ENOUGH_TEXTS:
-        return np.array(own["tokens"]), COUNTED
-    # Of Super-NI nothing is like the others.
-    others = [sides[side] for name, sides in measured["sources"].items() if name != "super_ni"]
-    known = [part["tokens"] for part in others if part["texts"] >= _ENOUGH_TEXTS]
-    return np.concatenate([np.array(tokens) for tokens in known]), GUESSED
+        return np.array(own["tokens"])
+    others = [sides[side] for name, sides in measured.items() if name != "super_ni"]
+    return np.concatenate([np.array(o["tokens"]) for o in others if o["texts"] >= _ENOUGH_TEXTS])
 
 
 @cache
-def _measured() -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
-    """Return the content of lengths.json."""
-    return json.loads(resources.files("medi.plan").joinpath("lengths.json").read_bytes())
+def _measured() -> dict[str, dict[str, _Side]]:
+    """Return source -> side -> lengths, as lengths.json has them."""
+    return json.loads(resources.files("medi.plan").joinpath("lengths.json").read_bytes())["sources"]
 
 
 def batches(lengths: np.ndarray, texts: float, shapes: Shapes) -> np.ndarray:
     """Return how many batches of each shape so many texts of such `lengths` fill, float [len(shapes)].
 
-    The last batch of a bucket is filled with blanks, which a few texts of many lengths pay dearly.
+    Parts of batches count as parts: texts of several units may fill one together (`whole_batches`).
     """
-    if not len(lengths) or texts < 1:
+    if not len(lengths):
         return np.zeros(len(shapes))
     edges = [length for length, _ in shapes]
     buckets = np.searchsorted(edges, np.minimum(lengths, edges[-1]))
     shares = np.bincount(buckets, minlength=len(shapes)) / len(lengths)
-    rows = np.array([rows for _, rows in shapes])
-    return np.ceil(shares * texts / rows - 1e-9)
+    return shares * texts / np.array([rows for _, rows in shapes])
+
+
+def whole_batches(parts: np.ndarray) -> np.ndarray:
+    """Return the batches that are computed: the last one of a bucket is filled with blanks, which a few texts of many
+    lengths pay dearly.
+    """
+    return np.ceil(parts - 1e-9)
 
 
 def mean_tokens(lengths: np.ndarray, shapes: Shapes) -> float:

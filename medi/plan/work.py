@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from medi.plan import rates
-from medi.plan.figures import COUNTED, EXACT, GUESSED, Figure, least_sure, total
-from medi.plan.lengths import Shapes
+from medi.plan.disk import in_words
+from medi.plan.figures import COUNTED, EXACT, GUESSED, Figure, total
+from medi.plan.lengths import Shapes, whole_batches
 from medi.plan.model import Model
 
+STAGES = ("start", "fetch", "ingest", "tokens", "embed", "mine", "release")
 NOTHING = Figure(0.0, EXACT)
 
 # Bytes that each stage leaves in the workspace, of the tables of a real build (76,849 rows in pools, 137,372 texts).
@@ -22,9 +24,8 @@ _RELEASE_BYTES_OF_ROW = 990 + 1_600 + 290
 # Memory of a process: with pyarrow and Prefect alone, with torch as well; the tables of a unit, by row and by text.
 _BASE_BYTES, _TORCH_BYTES = 300e6, 450e6
 _INGEST_MEMORY_OF_ROW, _TOKENS_MEMORY_OF_TEXT, _MINE_MEMORY_OF_ROW, _RELEASE_MEMORY = 4_000, 600, 8_000, 300e6
-# What one batch holds while it is computed, by token of it and number of a state.
-_BATCH_BYTES = 40
-
+# What one batch holds while it is computed, by token of it and number of its widest state.
+_MEMORY_OF_STATE = 16
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a build will run on: the encoder's rate of a device, its model and shapes, and the cores for the rest."""
+    """What a build will run on: the encoder's rate, its model and shapes, what of it is to be fetched, the runner."""
 
     rate: rates.Rate
     model: Model
     shapes: Shapes
-    with_prefect: bool = True
+    encoder_bytes: float = 0.0
+    runner: str = "threads"
 
 
 @dataclass(frozen=True)
@@ -102,61 +104,95 @@ def merged(parts: Sequence[Part]) -> Part:
         left=Left(**sums, batches=sum_of_batches(lefts)),
         done=tuple(stage for p in parts for stage in p.done),
         kept_vectors=sum(p.kept_vectors for p in parts),
-        units=len(parts),
+        units=sum(p.units for p in parts),
     )
 
 
 def sum_of_batches(lefts: Sequence[Left]) -> np.ndarray:
-    """Return the batches of all parts, float [s]."""
+    """Return the batches of units that are encoded together, float [s]."""
     known = [left.batches for left in lefts if len(left.batches)]
     return np.sum(known, axis=0) if known else np.zeros(0)
 
 
-def flops_of(parts: Sequence[Part], machine: Machine) -> float:
-    """Return the encoder's operations of what is left."""
-    batches = sum_of_batches([p.left for p in parts])
-    return machine.model.flops(batches, machine.shapes) if len(batches) else 0.0
+def encoding(sources: Sequence[Part], machine: Machine) -> tuple[float, float]:
+    """Return the tokens that the encoder will compute, padding and blanks included, and its operations."""
+    each = [whole_batches(part.left.batches) for part in sources if len(part.left.batches)]
+    if not each:
+        return 0.0, 0.0
+    every = np.sum(each, axis=0)
+    return float(every @ np.array([rows * length for length, rows in machine.shapes])), machine.model.flops(
+        every, machine.shapes
+    )
 
 
-def stages(parts: Sequence[Part], machine: Machine) -> list[Stage]:
-    """Return what the stages will take, those that have nothing to do as well."""
-    left = merged(parts).left
-    how = least_sure([GUESSED] * bool(left.mine_rows or left.fetch_bytes))
-    batches, flops = sum_of_batches([p.left for p in parts]), flops_of(parts, machine)
-    padded = sum(n * rows * length for n, (length, rows) in zip(batches, machine.shapes, strict=False))
-    needs_torch = bool(left.tokens or flops)
-    starting = rates.LOAD_SECONDS * needs_torch + rates.PREFECT_SECONDS * bool(machine.with_prefect and left.mine_rows)
-    torch_bytes = _BASE_BYTES + _TORCH_BYTES * needs_torch
-    model_bytes = torch_bytes + machine.model.weight_bytes * needs_torch
-    widest = max((p.pool_rows.value / p.units for p in parts), default=0.0)
-    most_texts = max((p.texts.value / p.units for p in parts), default=0.0)
-    searched = rates.MINE_SECONDS_OF_ROW * left.mine_rows + rates.MINE_SECONDS_OF_FLOP * left.search_flops
-    released = left.release_rows * rates.RELEASE_SECONDS_OF_ROW + rates.RELEASE_SECONDS * bool(left.release_rows)
-    read = rates.INGEST_SECONDS_OF_BYTE * left.ingest_bytes + rates.INGEST_SECONDS_OF_ROW * left.ingest_rows
-    batch_bytes = _BATCH_BYTES * machine.model.inner * max((r * length for length, r in machine.shapes), default=0)
-    rate_basis = COUNTED if machine.rate.is_counted else GUESSED
+def stages(sources: Sequence[Part], machine: Machine) -> list[Stage]:
+    """Return what each stage will take, those with nothing to do as well."""
+    left = merged(sources).left
+    _, flops = encoding(sources, machine)
+    seconds = _seconds(left, flops, machine)
+    memory, disk = _memory_bytes(sources, machine, bool(left.tokens or flops)), _disk_bytes(sources, machine)
+    work = {
+        "start": "encoder" + (", Prefect" if machine.runner != "none" else ""),
+        "fetch": in_words(left.fetch_bytes + machine.encoder_bytes * bool(seconds["fetch"])),
+        "ingest": f"{left.ingest_rows:,.0f} rows",
+        "tokens": f"{left.tokens:,.0f} tokens",
+        "embed": f"{left.texts:,.0f} texts",
+        "mine": f"{left.mine_rows:,.0f} rows",
+        "release": f"{left.release_rows:,.0f} rows",
+    }
+    units = sum(part.units for part in sources)
+    found = []
+    for name, took in seconds.items():
+        is_counted = name == "embed" and machine.rate.is_counted
+        time = Figure(took, COUNTED if is_counted else GUESSED) if took else NOTHING
+        kept, needs = (Figure(of[name], GUESSED) if took else NOTHING for of in (disk, memory))
+        done = sum(part.done.count(name) for part in sources)
+        found.append(Stage(name, work[name] if took else "", time, needs, kept, done, units))
+    return found
 
-    def stage(name: str, work: str, seconds: float, memory_bytes: float, disk_bytes: float) -> Stage:
-        """Return one stage; how many of its units are done, the parts say."""
-        units = sum(p.units for p in parts)
-        done = sum(p.done.count(name) for p in parts)
-        idle = not seconds
-        time = NOTHING if idle else Figure(seconds, least_sure((rate_basis, how)) if name == "embed" else GUESSED)
-        memory, disk = (NOTHING if idle else Figure(v, GUESSED) for v in (memory_bytes, disk_bytes))
-        return Stage(name, work, time, memory, disk, done, units)
 
-    fetched = total(p.download_bytes for p in parts).value
-    return [
-        stage("start", "torch, encoder, Prefect", starting, model_bytes, 0.0),
-        stage("fetch", "", left.fetch_bytes / rates.FETCH_BYTES_OF_SECOND, _BASE_BYTES, fetched),
-        stage("ingest", f"{left.ingest_rows:,.0f} rows", read, _BASE_BYTES + widest * _INGEST_MEMORY_OF_ROW,
-              left.ingest_rows * _INGEST_BYTES_OF_ROW),
-        stage("tokens", f"{left.tokens:,.0f} tokens", left.tokens * rates.TOKENS_SECONDS_OF_TOKEN,
-              model_bytes + most_texts * _TOKENS_MEMORY_OF_TEXT, left.texts * _TOKENS_BYTES_OF_TEXT),
-        stage("embed", f"{padded:,.0f} tokens", flops / machine.rate.flops, model_bytes + batch_bytes,
-              left.texts * machine.model.width * 4),
-        stage("mine", f"{left.mine_rows:,.0f} rows", searched, model_bytes + widest * _MINE_MEMORY_OF_ROW,
-              left.mine_rows * _MINE_BYTES_OF_ROW),
-        stage("release", f"{left.release_rows:,.0f} rows", released, model_bytes + _RELEASE_MEMORY,
-              left.release_rows * _RELEASE_BYTES_OF_ROW),
-    ]  # fmt: skip
+def _seconds(left: Left, flops: float, machine: Machine) -> dict[str, float]:
+    """Return the seconds of each stage; 0 for one with nothing to do."""
+    needs_encoder = bool(left.tokens or flops)
+    with_prefect = machine.runner != "none" and bool(left.ingest_rows or left.mine_rows)
+    fetched_bytes = left.fetch_bytes + machine.encoder_bytes * needs_encoder
+    return {
+        "start": rates.LOAD_SECONDS * needs_encoder + rates.PREFECT_SECONDS * with_prefect,
+        "fetch": fetched_bytes / rates.FETCH_BYTES_OF_SECOND,
+        "ingest": rates.INGEST_SECONDS_OF_BYTE * left.ingest_bytes + rates.INGEST_SECONDS_OF_ROW * left.ingest_rows,
+        "tokens": rates.TOKENS_SECONDS_OF_TOKEN * left.tokens,
+        "embed": flops / machine.rate.flops,
+        "mine": rates.MINE_SECONDS_OF_ROW * left.mine_rows + rates.MINE_SECONDS_OF_FLOP * left.search_flops,
+        "release": rates.RELEASE_SECONDS_OF_ROW * left.release_rows + rates.RELEASE_SECONDS * bool(left.release_rows),
+    }
+
+
+def _memory_bytes(sources: Sequence[Part], machine: Machine, needs_encoder: bool) -> dict[str, float]:
+    """Return the memory of the process in each stage, by the widest of the units."""
+    rows = max((part.pool_rows.value / part.units for part in sources), default=0.0)
+    texts = max((part.texts.value / part.units for part in sources), default=0.0)
+    batch_tokens = max((rows_of * length for length, rows_of in machine.shapes), default=0)
+    held = _BASE_BYTES + (_TORCH_BYTES + machine.model.weight_bytes) * needs_encoder
+    return {
+        "start": held,
+        "fetch": _BASE_BYTES,
+        "ingest": _BASE_BYTES + _INGEST_MEMORY_OF_ROW * rows,
+        "tokens": held + _TOKENS_MEMORY_OF_TEXT * texts,
+        "embed": held + _MEMORY_OF_STATE * machine.model.inner * batch_tokens,
+        "mine": held + _MINE_MEMORY_OF_ROW * rows,
+        "release": held + _RELEASE_MEMORY,
+    }
+
+
+def _disk_bytes(sources: Sequence[Part], machine: Machine) -> dict[str, float]:
+    """Return what each stage will leave on the disk."""
+    left = merged(sources).left
+    return {
+        "start": 0.0,
+        "fetch": left.fetch_bytes + machine.encoder_bytes,
+        "ingest": _INGEST_BYTES_OF_ROW * left.ingest_rows,
+        "tokens": _TOKENS_BYTES_OF_TEXT * left.texts,
+        "embed": 4.0 * machine.model.width * left.texts,
+        "mine": _MINE_BYTES_OF_ROW * left.mine_rows,
+        "release": _RELEASE_BYTES_OF_ROW * left.release_rows,
+    }

@@ -24,7 +24,7 @@ from pipelines.build.steps import ingest_step
 from pipelines.build.units import SUPER_NI, TASK_QUOTA_ROWS, Group, Plan, Unit, task_units, unit_of
 
 # The task files of Super-NI are 3.2 GB for 1,616 tasks.
-_TASK_BYTES = 2_000_000
+TASK_BYTES = 2_000_000
 # An encoder whose size the Hub does not tell: Sentence-T5 large has 670 MB.
 _ENCODER_BYTES = 1_000_000_000
 
@@ -170,7 +170,7 @@ def _estimate(context: Context, name: str, task_names: Sequence[str], reporter: 
     if name == SUPER_NI:
         fetch.reach_tasks(hasty)
         rows = len(task_names) * quota_of(TASK_QUOTA_ROWS, settings.scale)
-        return Estimate(name, "task files", rows, len(task_names) * _TASK_BYTES)
+        return Estimate(name, "task files", rows, len(task_names) * TASK_BYTES)
     source = settings.source(name)
     named = settings.variants.get(name)
     try:

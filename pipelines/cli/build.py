@@ -1,6 +1,8 @@
 """`medi build`: takes the options of a build to its Settings, runs it, and prints the folder of the release."""
 
 import json
+from pathlib import Path
+from typing import cast
 
 import typer
 from rich.console import Console
@@ -9,6 +11,8 @@ from medi.errors import UsageError
 from pipelines.cli import options
 from pipelines.cli.own import own_sources
 from pipelines.presets import Settings, resolve
+
+PAIRS_FIELDS = ("query_field", "positive_field", "negatives_field", "label_field")
 
 
 def build(
@@ -34,17 +38,15 @@ def build(
 
     The result is a folder with Parquet shards, a manifest and a card; its path is printed.
     """
-    fields = {"query_field": query_field, "positive_field": positive_field, "negatives_field": negatives_field,
-              "label_field": label_field}  # fmt: skip
-    own = own_sources(source, pairs, fields, name, rows)
-    settings = resolve(
-        preset, own=own, profile=profile, raw=raw, sources=_names(sources), super_ni_tasks=super_ni_tasks,
-        variants=_variants(variant), take=take, scale=scale, seed=seed, encoder=encoder, revision=revision, dtype=dtype,
-        out=out, workspace=workspace, workers=workers, runner=runner, memory_bytes=memory, offline=offline,
-        negatives=negatives, strategy=strategy, skip_top=skip_top, window=window, min_score=min_score,
-        max_score=max_score, absolute_margin=absolute_margin, relative_margin=relative_margin, sampling=sampling,
-        fill=fill, rescore=rescore, max_bad_rows=max_bad_rows, strict=strict, check_all_lines=check_all_lines,
-        show_params=show_params, debug=bool(context.find_root().params.get("debug")),
+    settings = settings_of(
+        context, preset=preset, profile=profile, raw=raw, sources=sources, source=source, pairs=pairs,
+        query_field=query_field, positive_field=positive_field, negatives_field=negatives_field,
+        label_field=label_field, name=name, rows=rows, super_ni_tasks=super_ni_tasks, variant=variant, take=take,
+        scale=scale, seed=seed, encoder=encoder, revision=revision, dtype=dtype, out=out, workspace=workspace,
+        workers=workers, runner=runner, memory=memory, offline=offline, negatives=negatives, strategy=strategy,
+        skip_top=skip_top, window=window, min_score=min_score, max_score=max_score, absolute_margin=absolute_margin,
+        relative_margin=relative_margin, sampling=sampling, fill=fill, rescore=rescore, max_bad_rows=max_bad_rows,
+        strict=strict, check_all_lines=check_all_lines, show_params=show_params,
     )  # fmt: skip
     if settings.show_params:
         _print_params(settings)
@@ -52,6 +54,19 @@ def build(
     from pipelines.build import build as run
 
     print(run(settings, Console(stderr=True)).out)
+
+
+def settings_of(
+    context: typer.Context, *, preset: str, source: list[Path] | None, pairs: str | None, name: str | None,
+    rows: int | None, sources: str | None, variant: list[str] | None, memory: str | None, **options: object,
+) -> Settings:  # fmt: skip
+    """Return the settings that the options of a build ask for. Raises UsageError where they cannot be."""
+    fields = {field: cast(str | None, options.pop(field)) for field in PAIRS_FIELDS}
+    return resolve(
+        preset, own=own_sources(source, pairs, fields, name, rows), sources=_names(sources),
+        variants=_variants(variant), memory_bytes=memory, debug=bool(context.find_root().params.get("debug")),
+        **options,
+    )  # fmt: skip
 
 
 def _print_params(settings: Settings) -> None:

@@ -1,0 +1,183 @@
+"""`medi plan`: settings -> what their build would take, and what of it is in place. Builds, fetches and asks nobody.
+
+It looks into the store with the steps of the build itself, so that what it finds is what the build will find.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medi import fetch
+from medi.encoder import GPU_SHAPES, SHAPES, EncoderSpec, arithmetic_of, read_settings, shapes_for
+from medi.errors import MediError, UsageError
+from medi.fetch.local import is_remembered
+from medi.plan.counted import chunk_work
+from medi.plan.disk import free_bytes
+from medi.plan.model import KNOWN, UNKNOWN, Model, model_of
+from medi.plan.rates import DEVICES, Rate, counted_rate, table_rate
+from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
+from medi.release import open_release
+from medi.source import Source
+from pipelines.build.context import Context, prepare
+from pipelines.build.fetching import located
+from pipelines.build.forecast import declared_part, unit_part
+from pipelines.build.keep import EVERYTHING, Missing
+from pipelines.build.steps import finish
+from pipelines.build.units import SUPER_NI, Group, Unit, plan_groups, task_units, unit_of
+from pipelines.presets import Settings, usable_cores
+
+# A file that no build has read is read for its digest only where those of its source are smaller than this.
+_READ_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The sources, the stages, the machine, and what a person should know of how this was reckoned.
+
+    `encoding`: the tokens still to encode, padding included, and their operations. `release` is the folder of the
+    finished release, None where it is still to be written. `short_bytes` is what the workspace's disk lacks.
+    """
+
+    parts: list[Part]
+    stages: list[Stage]
+    machine: Machine
+    spec: EncoderSpec
+    encoding: tuple[float, float]
+    notes: list[str]
+    release: Path | None
+    cores: int
+    short_bytes: float
+
+
+def plan(settings: Settings, device: str | None = None) -> Forecast:
+    """Return what a build with these settings would take, on this machine or a `device` (cpu, a100, h100).
+
+    Raises:
+        UsageError: the call of the build would be wrong, or there is no such device.
+        MediError: nothing that it names is there.
+    """
+    if device not in (None, "cpu", *DEVICES):
+        raise UsageError(f"--device {device}: give cpu, {' or '.join(DEVICES)}, or leave it out for this machine")
+    notes: list[str] = []
+    context, model = _context(settings, device, notes)
+    groups = _groups(context, notes)
+    parts = [part for group in groups for part in _parts(context, model, group)]
+    by_source = [[p for p in parts if p.source == name] for name in dict.fromkeys(p.source for p in parts)]
+    sources = [merged(of_source) for of_source in by_source]
+    release = _release_in_place(context, groups)
+    if release:
+        sources = [replace(part, left=replace(part.left, release_rows=0.0)) for part in sources]
+    if settings.rescore is not None:
+        notes.append(f"--rescore {settings.rescore}: the time of a cross-encoder is not in this plan")
+    rate = _rate(context, model, device)
+    machine = Machine(rate, model, context.spec.shapes, context.encoder_files.missing_bytes or 0.0, settings.runner)
+    tokens, flops = encoding(sources, machine)
+    found = stages(sources, machine)
+    short = sum(stage.disk_bytes.value for stage in found) - free_bytes(context.workspace)
+    return Forecast(
+        sources, found, machine, context.spec, (tokens, flops), notes, release, usable_cores(), max(short, 0.0)
+    )
+
+
+def _context(settings: Settings, device: str | None, notes: list[str]) -> tuple[Context, Model]:
+    """Return the context of the build without asking anybody, and the shape of its encoder: guessed where it is not
+    here.
+    """
+    offline = replace(settings, offline=True, rescore=None)
+    known, longest = KNOWN.get(settings.encoder, UNKNOWN)
+    try:
+        context = prepare(offline)
+        known = model_of(read_settings(context.encoder_files.folder / "config.json")) or known
+    except UsageError:
+        raise
+    except MediError:
+        if "/" not in settings.encoder or Path(settings.encoder).exists():
+            raise
+        if settings.encoder not in KNOWN:
+            notes.append("its encoder is not here yet and is taken to be as large as BERT base")
+        spec = EncoderSpec(settings.encoder, "", settings.dtype, longest, (), arithmetic_of(settings.dtype))
+        files = fetch.EncoderFiles(settings.encoder, Path(), "", missing_bytes=known.weight_bytes)
+        context = Context(offline, spec, files)
+    return replace(context, spec=_on_device(context.spec, device)), known
+
+
+def _on_device(spec: EncoderSpec, device: str | None) -> EncoderSpec:
+    """Return the encoder as it would be on that device: its vectors are others than those of another arithmetic."""
+    if device == "cpu":
+        arithmetic = arithmetic_of(spec.dtype, with_gpu=False)
+    else:
+        arithmetic = DEVICES[device] if device else spec.arithmetic
+    shapes = GPU_SHAPES if arithmetic.startswith("cuda") else SHAPES
+    return replace(spec, arithmetic=arithmetic, shapes=shapes_for(spec.max_length_tokens, shapes))
+
+
+def _groups(context: Context, notes: list[str]) -> list[Group]:
+    """Return the groups of the build: with units where their files are here, else bare.
+
+    Large files that no build has read are not read for their digests: what of them is in place is not found.
+    """
+    settings = context.settings
+    wanted = [s for s in settings.every_source if not settings.sources or s.name in settings.sources]
+    unread = {s.name: found for s in wanted if (found := _unread(context, s))}
+    large = [Group(name, name, _undigested(context, name, found)) for name, found in unread.items()]
+    for name, found in unread.items():
+        size = sum(f.size_bytes for f in (*found.files, *found.pages)) / 1e9
+        notes.append(f"{name}: {size:,.1f} GB that no build has read here; what of it is in place is not known")
+    rest = tuple(s.name for s in wanted if s.name not in unread)
+    if not rest:
+        return large
+    planned = plan_groups(replace(context, settings=replace(settings, sources=rest)) if unread else context)
+    if planned.absent:
+        notes.append(f"no file in {settings.raw}: {', '.join(planned.absent)}")
+    if planned.absent_tasks:
+        notes.append(f"no file in {settings.raw} of {len(planned.absent_tasks)} listed Super-NI tasks")
+    notes += [f"cannot be read: {line}" for line in planned.failed]
+    return [*(located(context, group) for group in planned.groups), *large]
+
+
+def _unread(context: Context, source: Source) -> fetch.Found | None:
+    """Return the files of a source in the raw folder where they are large and were never read, else None."""
+    settings = context.settings
+    if settings.raw is None:
+        return None
+    try:
+        found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
+    except MediError:
+        return None
+    files = (*found.files, *found.pages) if found else ()
+    new_bytes = sum(f.size_bytes for f in files if not is_remembered(f.path, context.manners.memo))
+    return found if new_bytes > _READ_BYTES else None
+
+
+def _undigested(context: Context, name: str, found: fetch.Found) -> tuple[Unit, ...]:
+    """Return the units of files without digests."""
+    if name != SUPER_NI:
+        return (unit_of(context, context.settings.source(name), found),)
+    return task_units(context, found.files)
+
+
+def _parts(context: Context, model: Model, group: Group) -> Sequence[Part]:
+    """Return what is known of each unit of a group; of a bare one, what its sources declare."""
+    if group.units:
+        return [unit_part(context, unit, model.width) for unit in group.units]
+    return [declared_part(context, group, model.width)]
+
+
+def _rate(context: Context, model: Model, device: str | None) -> Rate:
+    """Return the encoder's rate: as counted in this workspace, else by the tables."""
+    spec = context.spec
+    table = table_rate(spec.arithmetic, spec.dtype, model.width, usable_cores())
+    return counted_rate(chunk_work(context.store.root, context.vectors.root, model, spec), table)
+
+
+def _release_in_place(context: Context, groups: Sequence[Group]) -> Path | None:
+    """Return the release's folder where it is made of just the artifacts that the build would publish."""
+    out = context.settings.out
+    try:
+        units = [unit for group in groups for unit in group.units]
+        chains = {unit.name: finish(context, unit, look=EVERYTHING) for unit in units}
+        keys = {record.key for chain in chains.values() if chain for record in chain.records()}
+        written = {str(record["key"]) for record in open_release(out).manifest["records"]}
+    except (Missing, MediError):
+        return None
+    return out if keys and keys <= written and all(group.units for group in groups) else None
