@@ -4,14 +4,15 @@ from collections import Counter, defaultdict
 
 import pyarrow as pa
 
+from medi.errors import MediError
 from medi.schema import ROWS, Counts, fold, row_id, table_of
 
 
 def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Table, Counts]:
     """Return the rows with their label, sorted by id, and the counts; facts get the kind and the rows by label.
 
-    Left out are texts with two labels (`conflicting_labels`), and all where there is one label (`single_class`): then
-    nothing tells a positive from a negative, and `skipped` says so.
+    Texts with two labels are left out (`conflicting_labels`).
+    Raises MediError where fewer than two labels are left: nothing tells a positive from a negative then.
     """
     labels: defaultdict[str, set[str]] = defaultdict(set)
     rows = table.to_pylist()
@@ -23,9 +24,8 @@ def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Tabl
     evidence = {"classes": len(classes), "rows_of_class": dict(sorted(classes.items()))}
     counts.facts |= {"kind": "label", "evidence": evidence}
     if len(classes) < 2:
-        counts.dropped["single_class"] += len(kept)
-        counts.facts["skipped"] = "single_class"
-        kept = []
+        told = f"the one label {next(iter(classes))!r}" if classes else "no label of their own"
+        raise MediError(f"{source_name}: {len(rows)} texts have {told}; two are needed, name another --label-field")
     counts.dropped = +counts.dropped
     counts.rows_out = len(kept)
     return table_of(kept, ROWS).sort_by("id"), counts.check(f"ingest of {source_name}")

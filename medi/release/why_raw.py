@@ -47,6 +47,11 @@ def raw_of(release: Release, row: dict[str, object], places: "Places", absent: l
     if not named:
         absent.append(f"raw line: the manifest names no file {origin.rpartition('#')[0] or origin!r}; `medi verify`")
         return None
+    try:
+        variant = _variant(release, entry, places)
+    except UsageError as error:
+        absent.append(f"raw line: {error}")
+        return None
     file = max(named, key=lambda f: len(f["name"]))
     path = _path_of(file, places)
     if path is None:
@@ -57,11 +62,6 @@ def raw_of(release: Release, row: dict[str, object], places: "Places", absent: l
         )
         return None
     key = origin[len(file["name"]) + 1 :]
-    try:
-        variant = _variant(release, entry, places)
-    except UsageError as error:
-        absent.append(f"raw line: {error}")
-        return None
     try:
         return _read(variant, entry["name"] == SUPER_NI, file, path, key)
     except (MediError, Bad, Drop) as error:
