@@ -12,6 +12,7 @@ from pathlib import Path
 
 from medi.errors import UsageError
 from medi.fetch import MINILM
+from medi.licences import allow_list, is_allowed
 from medi.own import Spec, load, united
 from medi.profiles import PROFILES, Rules, check_rules
 from medi.source import Source, named
@@ -85,6 +86,7 @@ class Settings:
     show_params: bool = False
     debug: bool = False
     own: tuple[Spec, ...] = ()
+    licences: tuple[str, ...] = ()
 
     @property
     def every_source(self) -> tuple[Source, ...]:
@@ -95,6 +97,10 @@ class Settings:
     def is_own_alone(self) -> bool:
         """Return whether only sources of a person's own are built."""
         return bool(self.sources) and all(self.spec(name) for name in self.sources)
+
+    def may_have(self, source: Source) -> bool:
+        """Return whether --licences lets a source in; of Super-NI, each task has its own licence."""
+        return not self.licences or source.name == "super_ni" or is_allowed(source.licence, self.licences)
 
     def source(self, name: str) -> Source:
         """Return the source of that name. Raises UsageError, with the names that come close, where there is none."""
@@ -139,6 +145,8 @@ def resolve(preset: str = "sample", **given: object) -> Settings:
         raise UsageError(f"{unknown[0]}: no option of a build has this name; see `medi build --help`")
     if isinstance(given.get("memory_bytes"), str):
         given["memory_bytes"] = memory_bytes(str(given["memory_bytes"]))
+    if isinstance(given.get("licences"), str):
+        given["licences"] = allow_list(str(given["licences"]))
     asked = {name: value for name, value in given.items() if value is not None}
     if asked.keys() & {"raw", "encoder", "rescore", "own"}:
         # The bundled sample needs no network; files and encoders of a person's own may.
@@ -233,7 +241,9 @@ def _check_sources(settings: Settings) -> None:
     from medi.super_ni_choice import choose_tasks
 
     for name in settings.sources:
-        settings.source(name)
+        source = settings.source(name)
+        if not settings.may_have(source):
+            raise UsageError(f"--sources {name}: --licences does not allow {source.licence!r}; leave one of them out")
     for name, variant in settings.variants.items():
         names = [v.name for v in settings.source(name).variants]
         if variant not in names:

@@ -65,6 +65,8 @@ def contents_of(context: Context, plan: Plan, done: Sequence[Finished], run: dic
     by_source = {name: [f for f in done if f.unit.source == name] for name in sources}
     records = {r.key: r.to_json() for f in done for r in ([f.rows] if f.chain is None else f.chain.records())}
     absent = {"sources": list(plan.absent), "super_ni_tasks": list(plan.absent_tasks)}
+    if allowed := context.settings.licences:
+        absent |= {"licences": {"allowed": list(allowed), "left_out": dict(plan.forbidden)}}
     return Contents(
         params=cast(dict[str, Json], params_of(context, done) | {"absent": absent}),
         sources=[_source_entry(by_source[name]) for name in sources],

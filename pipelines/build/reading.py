@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from medi import read
 from medi.ingest import IngestParams, ingest, ingest_task, labelled
+from medi.licences import is_allowed
 from medi.schema import Counts
 from medi.source import Page
 from pipelines.build.units import SUPER_NI, Unit
@@ -28,6 +29,17 @@ def ingest_params(settings: Settings, quota_rows: int) -> IngestParams:
     )
 
 
+def _allowed(settings: Settings, table: pa.Table, counts: Counts) -> tuple[pa.Table, Counts]:
+    """Return a task as it is, or without a row where --licences does not allow what it states."""
+    licence = str(counts.facts.get("licence", ""))
+    if not settings.licences or not len(table) or is_allowed(licence, settings.licences):
+        return table, counts
+    counts.dropped["licence"] += len(table)
+    counts.facts["skipped"] = f"licence {licence}"
+    counts.rows_out = 0
+    return table.slice(0, 0), counts
+
+
 def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
     """Return the unit's ROWS and counts.
 
@@ -37,7 +49,7 @@ def run_ingest(settings: Settings, unit: Unit) -> tuple[pa.Table, Counts]:
     params = ingest_params(settings, unit.quota_rows)
     if unit.source == SUPER_NI:
         file = unit.files[0]
-        return ingest_task(params, file.name, read.read_whole(file.path))
+        return _allowed(settings, *ingest_task(params, file.name, read.read_whole(file.path)))
     keyed = any(file.keyed for file in unit.origin.files)
     files = [(file.path, file.name) for file in unit.files]
     prefixes = {file.name for file in unit.files if file.prefix}

@@ -224,15 +224,17 @@ def options_of(settings: Settings) -> dict[str, Json]:
     plain = {f.name: getattr(settings, f.name) for f in fields(settings)}
     texts = {name: str(plain[name]) for name in _PATHS if plain[name] is not None}
     own = [spec_json(spec) for spec in settings.own]
-    return plain | texts | {"sources": list(settings.sources), "variants": dict(settings.variants), "own": own}
+    lists = {"sources": list(settings.sources), "licences": list(settings.licences), "own": own}
+    return plain | texts | lists | {"variants": dict(settings.variants)}
 
 
 def settings_from(options: Mapping[str, object]) -> Settings:
     """Return the settings of a flow's parameters. Raises UsageError as `presets.resolve` does."""
     given: dict[str, object] = dict(options)
     given |= {name: Path(str(given[name])) for name in _PATHS if given.get(name) is not None}
-    if given.get("sources") is not None:
-        given["sources"] = tuple(given["sources"])  # type: ignore[arg-type]
+    for name in ("sources", "licences"):
+        if isinstance(given.get(name), list):
+            given[name] = tuple(given[name])  # type: ignore[arg-type]
     if given.get("own") is not None:
         given["own"] = tuple(map(spec_from, given["own"]))  # type: ignore[arg-type]
     return resolve(str(given.pop("preset", "sample")), **given)

@@ -53,6 +53,8 @@ def ingest_step(context: Context, unit: Unit, look: Look = NOTHING) -> Record:
         "strict": settings.strict,
         "max_bad_rows": settings.max_bad_rows,
     }
+    if unit.source == SUPER_NI and settings.licences:
+        params["licences"] = list(settings.licences)
     if unit.source != SUPER_NI or settings.take == "first":
         # Otherwise a Super-NI task is read whole, whatever its quota.
         params |= {"quota_rows": unit.quota_rows, "take": settings.take}

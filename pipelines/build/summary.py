@@ -25,6 +25,8 @@ _SHOWN_SHORT = 3
 
 def show_left_out(reporter: Reporter, settings: Settings, plan: Plan) -> None:
     """Say what has no file in the raw folder, and which sources are read in another variant than their first."""
+    if plan.forbidden:
+        reporter.say(f"left out by --licences: {'; '.join(f'{name} ({licence})' for name, licence in plan.forbidden)}")
     if plan.absent:
         reporter.say(f"no file in {settings.raw}, left out: {', '.join(plan.absent)}")
     if plan.absent_tasks:

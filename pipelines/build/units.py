@@ -73,13 +73,15 @@ class Group:
 class Plan:
     """The groups of a build, and what has no file in the raw folder: sources, and listed Super-NI tasks.
 
-    `failed` has a line for each source or task whose file is there and cannot be read.
+    `failed` has a line for each source or task whose file is there and cannot be read, `forbidden` the name and the
+    licence of each source that --licences keeps out.
     """
 
     groups: tuple[Group, ...]
     absent: tuple[str, ...] = ()
     absent_tasks: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
 
 
 def plan_groups(context: Context) -> Plan:
@@ -89,18 +91,20 @@ def plan_groups(context: Context) -> Plan:
         UsageError: a source that was named has no file in the raw folder, or no source has any.
     """
     settings = context.settings
-    wanted = [source for source in settings.every_source if not settings.sources or source.name in settings.sources]
+    named = [source for source in settings.every_source if not settings.sources or source.name in settings.sources]
+    wanted = [source for source in named if settings.may_have(source)]
     parts = {source.name: _part(context, source) for source in wanted}
     groups = tuple(group for part in parts.values() for group in part.groups)
     failed = tuple(line for part in parts.values() for line in part.failed)
     absent = tuple(name for name, part in parts.items() if not part.groups and not part.failed)
-    named = [name for name in absent if name in settings.sources]
-    if named:
-        raise UsageError(f"--sources {','.join(named)}: no file in {settings.raw}; {_where(by_name(named[0]))}")
+    missed = [name for name in absent if name in settings.sources]
+    if missed:
+        raise UsageError(f"--sources {','.join(missed)}: no file in {settings.raw}; {_where(by_name(missed[0]))}")
     if not groups and not failed:
         raise UsageError(f"--raw {settings.raw}: no source has a file there; `medi sources` lists where they belong")
     absent_tasks = parts[SUPER_NI].absent_tasks if SUPER_NI in parts else ()
-    return Plan(groups, absent, absent_tasks, failed)
+    forbidden = tuple((source.name, source.licence) for source in named if source not in wanted)
+    return Plan(groups, absent, absent_tasks, failed, forbidden)
 
 
 def _where(source: Source) -> str:

@@ -30,6 +30,10 @@ LabelField = Annotated[
 ]
 PairsName = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their source.  [default: the file's]")]
 PairsRows = Annotated[int | None, typer.Option("--rows", metavar="N", help="Their quota.  [default: at most 50000]")]
+Licences = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Only texts under these, such as mit,cc-by-4.0; or open, or commercial."),
+]
 SuperNiTasks = Annotated[
     str | None,
     typer.Option(
