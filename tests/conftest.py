@@ -1,6 +1,7 @@
 """What tests share: the real files where they are, tiny encoders and the full sample, each made once a run."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,6 +85,17 @@ def sample_workspace(once: Once) -> Path:
 def sample_release(sample_workspace: Path) -> Path:
     """The release of the whole bundled sample, built once by the command a person would type."""
     return sample_workspace / "medi" / "sample"
+
+
+@pytest.fixture
+def beside_the_sample(tmp_path: Path, sample_release: Path, tiny_encoder: Path) -> Path:
+    """A folder in which data/ has a copy of the sample's release, as after `make sample`, and a model in place of the
+    one of `make train-sample`.
+    """
+    shutil.copytree(sample_release, tmp_path / "data" / "medi" / "sample")
+    (tmp_path / "data" / "models").mkdir()
+    (tmp_path / "data" / "models" / "sample").symlink_to(tiny_encoder)
+    return tmp_path
 
 
 def build_sample(workspace: Path) -> None:

@@ -1,4 +1,7 @@
-"""The README cannot drift: its commands are run or parsed, its Python runs on the sample, its tables match the code."""
+"""README and docs/ cannot drift: commands are run or parsed, Python runs on the sample, tables match the code.
+
+Links and the sessions of docs/troubleshooting.md have tests of their own, in tests/test_docs_pages.py.
+"""
 
 import os
 import re
@@ -14,25 +17,26 @@ from typer.main import get_command
 from medi import __version__
 from medi.schema import EXAMPLES
 from pipelines.cli.app import app
+from tests.pages import CHECKED, README, fences, inline, lines
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
 # What has no parser of ours; tests/test_deployment.py runs the lines that begin with `prefect`.
 ELSEWHERE = {"sudo apt install make python3-venv", "source .venv/bin/activate"}
 
 
-def fences(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-
-
 def commands() -> list[str]:
-    inline = re.findall(r"`((?:medi|make) [^`]+)`", README)
-    return [line for fence in fences("bash") for line in fence.splitlines()] + inline
+    """Return the commands of all pages, each once."""
+    return list(dict.fromkeys(line for page in CHECKED for line in [*lines(page), *inline(page)]))
 
 
 def lines_of(program: str) -> list[list[str]]:
     """Return the arguments of every line that calls the program, by its name or its place in .venv/bin."""
     words = [shlex.split(line) for line in commands()]
     return [rest for first, *rest in words if Path(first).name == program]
+
+
+def blocks(language: str) -> list[str]:
+    """Return the code of all pages in that language, each block once."""
+    return list(dict.fromkeys(code for page in CHECKED for code in fences(page, language)))
 
 
 def test_every_command_is_checked_by_some_test() -> None:
@@ -42,6 +46,7 @@ def test_every_command_is_checked_by_some_test() -> None:
     assert len(lines_of("medi")) >= 10
 
 
+TYPED = {line for page in CHECKED for line in lines(page)}
 LAUNCHED = [args[args.index("pipelines.cli.app") + 1 :] for args in lines_of("torchrun")]
 
 
@@ -50,6 +55,9 @@ def test_medi_commands_parse(args: list[str]) -> None:
     group = get_command(app)
     command = group.get_command(group.make_context("medi", list(args)), args[0])
     assert command is not None
+    if len(args) == 1 and " ".join(["medi", *args]) not in TYPED:
+        # A sentence may name a command without its arguments.
+        return
     assert command.make_context(args[0], args[1:]).args == []
 
 
@@ -71,17 +79,6 @@ def test_python_commands_take_the_options_of_medi_build(args: list[str], repo_ro
     assert done.stderr.startswith("medi: --scale 0.0: a quota of nothing")
 
 
-@pytest.fixture
-def beside_the_sample(tmp_path: Path, sample_workspace: Path, tiny_encoder: Path) -> Path:
-    """A folder in which data/ has the release of the sample, as after `make sample`, and a model in place of the one of
-    `make train-sample`.
-    """
-    (tmp_path / "data" / "models").mkdir(parents=True)
-    (tmp_path / "data" / "medi").symlink_to(sample_workspace / "medi")
-    (tmp_path / "data" / "models" / "sample").symlink_to(tiny_encoder)
-    return tmp_path
-
-
 def run(call: list[str], folder: Path) -> str:
     env = os.environ | {"HF_HOME": str(folder / "hub"), "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
     done = subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
@@ -89,7 +86,7 @@ def run(call: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("code", fences("python"), ids=lambda code: code.split()[1])
+@pytest.mark.parametrize("code", blocks("python"), ids=lambda code: " ".join(code.split()[-4:]))
 def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
     assert run([sys.executable, "-c", code], beside_the_sample).strip()
 
@@ -97,14 +94,14 @@ def test_python_runs_on_the_sample(code: str, beside_the_sample: Path) -> None:
 def test_medi_commands_run_on_the_sample(beside_the_sample: Path) -> None:
     # tests/test_train_cli.py trains, tests/test_diff.py compares.
     shown = [args for args in lines_of("medi") if "data/medi/sample" in args and args[0] not in ("train", "diff")]
-    assert {args[0] for args in shown} == {"domains", "export", "inspect", "reselect", "verify"}
+    assert {args[0] for args in shown} == {"domains", "export", "inspect", "reselect", "report", "verify"}
     for args in shown:
         assert run([sys.executable, "-m", "pipelines.cli.app", *args], beside_the_sample).strip()
 
 
 def rows_of_table(header: str) -> Iterator[list[str]]:
     """Yield the cells of the table with this header, without its first two lines."""
-    table = README.partition(header)[2].partition("\n\n")[0]
+    table = README.read_text().partition(header)[2].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
         yield [cell.strip() for cell in line.strip("|").split("|")]
 
@@ -116,7 +113,7 @@ def test_the_columns_are_those_of_the_shards() -> None:
 def test_the_glossary_is_in_order_and_every_path_of_the_tree_exists(repo_root: Path) -> None:
     words = [cells[0] for cells in rows_of_table("| word | meaning |")]
     assert words == sorted(words, key=str.lower) and len(words) == len(set(words))
-    tree = README.partition("## The tree\n\n```\n")[2].partition("```")[0]
+    tree = README.read_text().partition("## The tree\n\n```\n")[2].partition("```")[0]
     paths = re.findall(r"^( *)(\S+)", tree, flags=re.MULTILINE)
     assert [name for indent, name in paths if not (repo_root / ("medi" if indent else "") / name).exists()] == []
     rooms = {path.name + "/" * path.is_dir() for path in (repo_root / "medi").iterdir() if path.name[0] not in "_."}
