@@ -20,6 +20,21 @@ def numbers_of(text_ids: pa.ChunkedArray) -> np.ndarray:
     return np.frombuffer(bytes.fromhex("".join(text_ids.to_pylist())), dtype=">u8").astype(np.uint64)
 
 
+def integers_of(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a column of integers without nulls as int64 [n]; pyarrow's own way imports pandas, which takes longer than
+    all of a plan.
+    """
+    held = column.combine_chunks()
+    chunks = held.chunks if isinstance(held, pa.ChunkedArray) else [held]
+    width = column.type.bit_width // 8
+    parts = [
+        np.frombuffer(chunk.buffers()[1], dtype=f"<i{width}", count=len(chunk), offset=chunk.offset * width)
+        for chunk in chunks
+        if len(chunk)
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
 def chunk_work(store: Path, vectors: Path, model: Model, spec: EncoderSpec) -> list[tuple[float, int, float]]:
     """Return (seconds since 1970 when it was there, rows, operations) of the newest chunks of vectors.
 
@@ -52,7 +67,7 @@ def _lengths(store: Path, spec: EncoderSpec) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     every = pa.concat_tables(tables)
     known, first = np.unique(numbers_of(every["text_id"]), return_index=True)
-    return known, every["length_tokens"].to_numpy()[first].astype(np.int64)
+    return known, integers_of(every["length_tokens"])[first]
 
 
 def _tables(store: Path, spec: EncoderSpec) -> Iterator[pa.Table]:

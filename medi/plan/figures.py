@@ -26,7 +26,7 @@ class Figure:
 
     def to_json(self) -> dict[str, float | str]:
         """Return value and basis."""
-        return {"value": round(self.value, 1), "basis": self.basis}
+        return {"value": round(self.value, 3), "basis": self.basis}
 
 
 def least_sure(bases: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from medi import read
 from medi.fetch import LocalFile
 from medi.plan.figures import EXACT, GUESSED, Figure
-from medi.plan.lengths import tokens_of
+from medi.plan.lengths import Count, tokens_of
 from medi.source import Bad, Drop, Fields, Variant
 
 # Of each source: the records whose length is asked, and those that are parsed; of a file: the bytes.
@@ -29,6 +29,8 @@ _WHOLE_TASK_BYTES, _TASK_BYTES = 1 << 20, 1 << 18
 _TASK_TEXTS = 60
 # Given negatives of a row that are encoded.
 _GIVEN = 4
+# What stands for a passage that is still to be looked up: 100 words.
+_PASSAGE = "of words " * 67
 # More answers than this, and a task is one of texts, whose outputs are encoded too.
 _MOST_LABELS = 10
 
@@ -47,21 +49,21 @@ class Peek:
     unpacked_bytes: float
 
 
-def peek(files: Sequence[LocalFile], variant: Variant) -> Peek:
+def peek(files: Sequence[LocalFile], variant: Variant, count: Count = tokens_of) -> Peek:
     """Return what the beginnings of a source's files say; a damaged file ends the look, its build will say why."""
     keyed = any(file.keyed for file in variant.files)
     sizes = [_unpacked_bytes(file) for file in files]
     lines, whole = _beginning([(file.path, file.name) for file in files], keyed)
     texts, rows = _texts_of(variant, lines[:_PARSED])
     length_bytes = sum(len(line) + 1 for line in lines) / max(len(lines), 1)
-    count = _rows_in_parquet(files)
+    rows_in_files = _rows_in_parquet(files)
     figure = Figure(len(lines), EXACT) if whole else Figure(sum(sizes) / max(length_bytes, 1.0), GUESSED)
     distinct = list(dict.fromkeys(texts))
     return Peek(
-        Figure(count, EXACT) if count is not None else figure,
+        Figure(rows_in_files, EXACT) if rows_in_files is not None else figure,
         len(distinct) / rows if rows else 0.0,
-        tokens_of(distinct),
-        length_bytes * count if count is not None else sum(sizes),
+        count(distinct),
+        length_bytes * rows_in_files if rows_in_files is not None else sum(sizes),
     )
 
 
@@ -86,7 +88,8 @@ def _texts_of(variant: Variant, lines: Sequence[bytes]) -> tuple[list[str], int]
         fields = _fields_of(variant, line)
         if fields:
             rows += 1
-            texts += [fields.query, fields.positive, *fields.negatives[:_GIVEN]]
+            positive = f"{rows} {_PASSAGE}" if fields.places else fields.positive
+            texts += [fields.query, positive, *fields.negatives[:_GIVEN]]
     return texts, rows
 
 
@@ -108,10 +111,13 @@ def _rows_in_parquet(files: Sequence[LocalFile]) -> int | None:
 
 def _unpacked_bytes(file: LocalFile) -> float:
     """Return about how many bytes a file has when it is unpacked, by how its beginning unpacks."""
-    if file.path.suffix != ".gz" or not file.path.is_file():
+    if not file.path.is_file():
         return file.size_bytes
     with file.path.open("rb") as packed:
         beginning = packed.read(_PACKED_BYTES)
+    # What a file is, its bytes say, never its name.
+    if not beginning.startswith(b"\x1f\x8b"):
+        return file.size_bytes
     unpacker = zlib.decompressobj(wbits=31)
     try:
         unpacked = unpacker.decompress(beginning)
@@ -121,7 +127,7 @@ def _unpacked_bytes(file: LocalFile) -> float:
     return file.size_bytes * len(unpacked) / max(used_bytes, 1)
 
 
-def peek_task(file: LocalFile) -> Peek:
+def peek_task(file: LocalFile, count: Count = tokens_of) -> Peek:
     """Return what a Super-NI task's file says: instances, texts and lengths. No JSON is parsed; the build will."""
     if not file.path.is_file():
         return Peek(Figure(0.0, GUESSED), 0.0, np.empty(0, np.int64), 0.0)
@@ -142,7 +148,7 @@ def peek_task(file: LocalFile) -> Peek:
     # Exact of the file, not of the build: it leaves out what it merges, and tasks in other languages.
     lines = Figure(seen / share if seen else 0.0, EXACT if is_whole else GUESSED)
     per_line = len(set(inputs)) / max(len(inputs), 1) + outputs_of_line
-    return Peek(lines, per_line, tokens_of(sorted(texts)), file.size_bytes)
+    return Peek(lines, per_line, count(sorted(texts)), file.size_bytes)
 
 
 def _strings(pattern: re.Pattern[bytes], text: bytes, start: int) -> Iterator[str]:

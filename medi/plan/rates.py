@@ -13,7 +13,7 @@ import numpy as np
 # median of 4 (fp32 94 to 105 and 104 to 115, bf16 311 to 352 and 474 to 543). AVX2 is half as wide; bf16 without AMX
 # has twice the products of fp32 and as much else to do. The last is a guess for what is no x86.
 _CORE_GFLOPS = {
-    "cpu-avx512": (100, 110),
+    "cpu-avx512": (95, 108),
     "cpu-amxbf16": (320, 510),
     "cpu-avx512bf16": (140, 180),
     "cpu-avx2": (50, 55),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from medi.plan import rates
-from medi.plan.disk import in_words
 from medi.plan.figures import COUNTED, EXACT, GUESSED, Figure, total
 from medi.plan.lengths import Shapes, whole_batches
 from medi.plan.model import Model
@@ -17,8 +16,9 @@ from medi.plan.model import Model
 STAGES = ("start", "fetch", "ingest", "tokens", "embed", "mine", "release")
 NOTHING = Figure(0.0, EXACT)
 
-# Bytes that each stage leaves in the workspace, of the tables of a real build (76,849 rows in pools, 137,372 texts).
-_INGEST_BYTES_OF_ROW, _TOKENS_BYTES_OF_TEXT = 570, 33
+# Bytes that each stage leaves in the workspace, of the tables of a real build (76,849 rows in pools, 137,372 texts of
+# 40 tokens each).
+_INGEST_BYTES_OF_ROW, _TOKENS_BYTES_OF_TEXT, _TOKENS_OF_TEXT = 570, 33, 40
 _MINE_BYTES_OF_ROW = 900 + 1_000 + 90
 _RELEASE_BYTES_OF_ROW = 990 + 1_600 + 290
 # Memory of a process: with pyarrow and Prefect alone, with torch as well; the tables of a unit, by row and by text.
@@ -39,11 +39,14 @@ class Left:
     ingest_bytes: float = 0.0
     ingest_rows: float = 0.0
     tokens: float = 0.0
-    texts: float = 0.0
+    texts: Figure = NOTHING
     batches: np.ndarray = field(default_factory=lambda: np.zeros(0))
     mine_rows: float = 0.0
     search_flops: float = 0.0
     release_rows: float = 0.0
+
+
+_SUMMED = ("fetch_bytes", "ingest_bytes", "ingest_rows", "tokens", "mine_rows", "search_flops", "release_rows")
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one stage will take; `work` says of how much, `in_place` how many of its `units` are done."""
+    """What one stage will take for an `amount` of rows, texts, tokens or bytes (`of`).
+
+    `in_place` of its `units` are done: sources, and Super-NI tasks.
+    """
 
     name: str
-    work: str
+    amount: Figure
+    of: str
     seconds: Figure
     memory_bytes: Figure
     disk_bytes: Figure
@@ -95,13 +102,13 @@ def merged(parts: Sequence[Part]) -> Part:
     """Return the units of one source as one part."""
     first = parts[0]
     lefts = [p.left for p in parts]
-    sums = {n: sum(getattr(left, n) for left in lefts) for n in Left.__dataclass_fields__ if n != "batches"}
+    sums = {n: sum(getattr(left, n) for left in lefts) for n in _SUMMED}
     figures = ("lines", "pool_rows", "rows", "texts", "tokens", "download_bytes")
     return Part(
         first.source,
         first.variant,
         **{name: total(getattr(p, name) for p in parts) for name in figures},
-        left=Left(**sums, batches=sum_of_batches(lefts)),
+        left=Left(**sums, texts=total(left.texts for left in lefts), batches=sum_of_batches(lefts)),
         done=tuple(stage for p in parts for stage in p.done),
         kept_vectors=sum(p.kept_vectors for p in parts),
         units=sum(p.units for p in parts),
@@ -120,35 +127,45 @@ def encoding(sources: Sequence[Part], machine: Machine) -> tuple[float, float]:
     if not each:
         return 0.0, 0.0
     every = np.sum(each, axis=0)
-    return float(every @ np.array([rows * length for length, rows in machine.shapes])), machine.model.flops(
-        every, machine.shapes
-    )
+    padded_tokens = float(every @ np.array([rows * length for length, rows in machine.shapes]))
+    return padded_tokens, machine.model.flops(every, machine.shapes)
 
 
 def stages(sources: Sequence[Part], machine: Machine) -> list[Stage]:
     """Return what each stage will take, those with nothing to do as well."""
     left = merged(sources).left
     _, flops = encoding(sources, machine)
-    seconds = _seconds(left, flops, machine)
     memory, disk = _memory_bytes(sources, machine, bool(left.tokens or flops)), _disk_bytes(sources, machine)
-    work = {
-        "start": "encoder" + (", Prefect" if machine.runner != "none" else ""),
-        "fetch": in_words(left.fetch_bytes + machine.encoder_bytes * bool(seconds["fetch"])),
-        "ingest": f"{left.ingest_rows:,.0f} rows",
-        "tokens": f"{left.tokens:,.0f} tokens",
-        "embed": f"{left.texts:,.0f} texts",
-        "mine": f"{left.mine_rows:,.0f} rows",
-        "release": f"{left.release_rows:,.0f} rows",
-    }
-    units = sum(part.units for part in sources)
+    amounts, units = _amounts(sources, machine), sum(part.units for part in sources)
     found = []
-    for name, took in seconds.items():
-        is_counted = name == "embed" and machine.rate.is_counted
+    for name, took in _seconds(left, flops, machine).items():
+        amount, of = amounts[name] if took else (NOTHING, "")
+        # Only of texts that were tokenized, at a speed that was measured here, more than a guess is known.
+        is_counted = name == "embed" and machine.rate.is_counted and amount.basis == EXACT
         time = Figure(took, COUNTED if is_counted else GUESSED) if took else NOTHING
-        kept, needs = (Figure(of[name], GUESSED) if took else NOTHING for of in (disk, memory))
+        needs, leaves = (Figure(of_stage[name], GUESSED) if took else NOTHING for of_stage in (memory, disk))
         done = sum(part.done.count(name) for part in sources)
-        found.append(Stage(name, work[name] if took else "", time, needs, kept, done, units))
+        found.append(Stage(name, amount, of, time, needs, leaves, done, units))
     return found
+
+
+def _amounts(sources: Sequence[Part], machine: Machine) -> dict[str, tuple[Figure, str]]:
+    """Return of how much each stage has something to do, as sure as what is known of the sources that have it left."""
+
+    def amount(name: str, known: str) -> Figure:
+        """Return the sum of one field of what is left."""
+        return total(Figure(getattr(part.left, name), getattr(part, known).basis) for part in sources)
+
+    fetched = total([amount("fetch_bytes", "download_bytes"), Figure(machine.encoder_bytes, COUNTED)])
+    return {
+        "start": (NOTHING, "encoder" + (" and Prefect" if machine.runner != "none" else "")),
+        "fetch": (fetched, "bytes"),
+        "ingest": (amount("ingest_rows", "pool_rows"), "rows"),
+        "tokens": (amount("tokens", "tokens"), "tokens"),
+        "embed": (total(part.left.texts for part in sources), "texts"),
+        "mine": (amount("mine_rows", "pool_rows"), "rows"),
+        "release": (amount("release_rows", "rows"), "rows"),
+    }
 
 
 def _seconds(left: Left, flops: float, machine: Machine) -> dict[str, float]:
@@ -191,8 +208,8 @@ def _disk_bytes(sources: Sequence[Part], machine: Machine) -> dict[str, float]:
         "start": 0.0,
         "fetch": left.fetch_bytes + machine.encoder_bytes,
         "ingest": _INGEST_BYTES_OF_ROW * left.ingest_rows,
-        "tokens": _TOKENS_BYTES_OF_TEXT * left.texts,
-        "embed": 4.0 * machine.model.width * left.texts,
+        "tokens": _TOKENS_BYTES_OF_TEXT * left.tokens / _TOKENS_OF_TEXT,
+        "embed": 4.0 * machine.model.width * left.texts.value,
         "mine": _MINE_BYTES_OF_ROW * left.mine_rows,
         "release": _RELEASE_BYTES_OF_ROW * left.release_rows,
     }

@@ -8,14 +8,16 @@ import pyarrow as pa
 from medi.errors import MediError
 from medi.ingest import pool_rows
 from medi.plan import estimate
-from medi.plan.counted import numbers_of
+from medi.plan.counted import integers_of, numbers_of
 from medi.plan.figures import COUNTED, EXACT, GUESSED, Figure
-from medi.plan.lengths import batches, mean_tokens, typical
+from medi.plan.lengths import Count, batches, mean_tokens, typical
 from medi.plan.peek import Peek, peek, peek_task
 from medi.plan.work import Left, Part
 from medi.sample import quota_of
+from medi.schema import text_id
 from medi.source import Variant
 from medi.store import Record
+from medi.vectors import id_numbers
 from pipelines.build.context import Context
 from pipelines.build.fetching import TASK_BYTES
 from pipelines.build.keep import EVERYTHING, Missing
@@ -32,19 +34,19 @@ _TOKEN_BYTES, _PACKED = 4.4, 2.7
 _GIVEN = 4
 
 
-def unit_part(context: Context, unit: Unit, width: int) -> Part:
+def unit_part(context: Context, unit: Unit, width: int, count: Count) -> Part:
     """Return what is known of a unit whose files are here. `width` is the encoder's: what a search compares."""
     try:
         rows = ingest_step(context, unit, look=EVERYTHING)
     except Missing:
-        return _peeked(context, unit, width)
+        return _peeked(context, unit, width, count)
     part = _drawn(unit, rows)
     if is_skipped(rows):
         return replace(part, done=("ingest", "tokens", "embed", "mine", "release"))
     try:
         tokens = tokens_step(context, unit, rows, EVERYTHING)
     except Missing:
-        guess = _peeked(context, unit, width)
+        guess = _peeked(context, unit, width, count)
         mine = replace(guess.left, ingest_bytes=0.0, ingest_rows=0.0, mine_rows=rows.rows, release_rows=part.rows.value)
         return replace(part, texts=guess.texts, tokens=guess.tokens, left=mine)
     return _tokenized(context, unit, (rows, tokens), part, width)
@@ -72,39 +74,49 @@ def _tokenized(context: Context, unit: Unit, records: tuple[Record, Record], par
         instructed = instruct_step(context, unit, rows, sampled, EVERYTHING)
     except Missing:
         missing, lengths = _unencoded(context, rows, tokens)
-        done = (*part.done, "embed") if not missing else part.done
+        done = part.done if missing.value else (*part.done, "embed")
         left = Left(
             texts=missing,
-            batches=batches(lengths, missing, context.spec.shapes),
+            batches=batches(lengths, missing.value, context.spec.shapes),
             mine_rows=rows.rows,
             search_flops=_search_flops(rows.rows, tokens.rows, width),
             release_rows=part.rows.value,
         )
-        return replace(part, left=left, done=done, kept_vectors=tokens.rows - missing)
+        return replace(part, left=left, done=done, kept_vectors=_kept(context, tokens))
     left = Left(release_rows=instructed.rows)
     done = ("ingest", "tokens", "embed", "mine")
     return replace(part, rows=Figure(instructed.rows, EXACT), left=left, done=done, kept_vectors=tokens.rows)
 
 
-def _unencoded(context: Context, rows: Record, tokens: Record) -> tuple[int, np.ndarray]:
-    """Return how many texts have no vector yet, and the lengths of those that may be among them, int64 [n].
+def _kept(context: Context, tokens: Record) -> int:
+    """Return how many of the texts have a vector."""
+    ids = numbers_of(context.store.open(tokens)["text_id"])
+    return len(ids) - len(context.vectors.missing(ids))
 
-    Positives beyond the first of a row are tokenized but never encoded: no more are than the rows have of the others.
+
+def _unencoded(context: Context, rows: Record, tokens: Record) -> tuple[Figure, np.ndarray]:
+    """Return how many texts are still to be encoded, and the lengths of those that may be among them, int64 [n].
+
+    Positives beyond the first of a row are tokenized but never encoded, and of the given negatives only the chosen are:
+    of these it is known how many there may be at most.
     """
-    table = context.store.open(tokens)
-    missing = np.isin(numbers_of(table["text_id"]), context.vectors.missing(numbers_of(table["text_id"])))
-    drawn = context.store.open(rows)
+    table, drawn = context.store.open(tokens), context.store.open(rows)
+    ids, lengths = numbers_of(table["text_id"]), integers_of(table["length_tokens"])
+    missing = np.isin(ids, context.vectors.missing(ids))
     if rows.counts["facts"].get("kind", "pair") != "pair":
-        return int(missing.sum()), table["length_tokens"].to_numpy()[missing]
-    own = pa.chunked_array([*drawn["query"].chunks, *drawn["positive"].chunks])
+        return Figure(int(missing.sum()), EXACT), lengths[missing]
+    own_texts = pa.chunked_array([*drawn["query"].chunks, *drawn["positive"].chunks]).unique().to_pylist()
+    own = np.isin(ids, id_numbers([text_id(text) for text in own_texts]))
     given = sum(min(len(listed), _GIVEN) for listed in drawn["negatives"].to_pylist())
-    return min(int(missing.sum()), len(own.unique()) + given), table["length_tokens"].to_numpy()[missing]
+    others = min(int((missing & ~own).sum()), max(given - int((~missing & ~own).sum()), 0))
+    needed = Figure(int((missing & own).sum()) + others, GUESSED if others else EXACT)
+    return needed, lengths[missing] if others else lengths[missing & own]
 
 
-def _peeked(context: Context, unit: Unit, width: int) -> Part:
+def _peeked(context: Context, unit: Unit, width: int, count: Count) -> Part:
     """Return what a look at a unit's files says, where no build has read them."""
     try:
-        seen = peek_task(unit.files[0]) if unit.source == SUPER_NI else peek(unit.files, unit.origin)
+        seen = peek_task(unit.files[0], count) if unit.source == SUPER_NI else peek(unit.files, unit.origin, count)
     except (MediError, OSError):
         seen = Peek(Figure(0.0), 0.0, np.zeros(0, dtype=np.int64), 0.0)
     lines = seen.lines.value
@@ -126,7 +138,7 @@ def _part(context: Context, what: tuple[str, str, int], seen: Peek, pool: float,
         ingest_bytes=seen.unpacked_bytes,
         ingest_rows=pool,
         tokens=tokens,
-        texts=texts,
+        texts=Figure(texts),
         batches=batches(seen.lengths, texts, shapes),
         mine_rows=pool,
         search_flops=_search_flops(pool, texts, width),

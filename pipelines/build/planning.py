@@ -12,7 +12,8 @@ from medi.encoder import GPU_SHAPES, SHAPES, EncoderSpec, arithmetic_of, read_se
 from medi.errors import MediError, UsageError
 from medi.fetch.local import is_remembered
 from medi.plan.counted import chunk_work
-from medi.plan.disk import free_bytes
+from medi.plan.disk import free_bytes, in_words
+from medi.plan.lengths import counter_of
 from medi.plan.model import KNOWN, UNKNOWN, Model, model_of
 from medi.plan.rates import DEVICES, Rate, counted_rate, table_rate
 from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
@@ -64,12 +65,14 @@ def plan(settings: Settings, device: str | None = None) -> Forecast:
     parts = [part for group in groups for part in _parts(context, model, group)]
     by_source = [[p for p in parts if p.source == name] for name in dict.fromkeys(p.source for p in parts)]
     sources = [merged(of_source) for of_source in by_source]
-    release = _release_in_place(context, groups)
+    whole = all(part.done.count("mine") == part.units for part in sources)
+    release = _release_in_place(context, groups) if whole else None
     if release:
         sources = [replace(part, left=replace(part.left, release_rows=0.0)) for part in sources]
     if settings.rescore is not None:
         notes.append(f"--rescore {settings.rescore}: the time of a cross-encoder is not in this plan")
-    rate = _rate(context, model, device)
+    is_encoding = any(part.left.texts.value for part in sources)
+    rate = _rate(context, model, is_encoding)
     machine = Machine(rate, model, context.spec.shapes, context.encoder_files.missing_bytes or 0.0, settings.runner)
     tokens, flops = encoding(sources, machine)
     found = stages(sources, machine)
@@ -117,36 +120,40 @@ def _groups(context: Context, notes: list[str]) -> list[Group]:
     Large files that no build has read are not read for their digests: what of them is in place is not found.
     """
     settings = context.settings
-    wanted = [s for s in settings.every_source if not settings.sources or s.name in settings.sources]
-    unread = {s.name: found for s in wanted if (found := _unread(context, s))}
-    large = [Group(name, name, _undigested(context, name, found)) for name, found in unread.items()]
-    for name, found in unread.items():
-        size = sum(f.size_bytes for f in (*found.files, *found.pages)) / 1e9
-        notes.append(f"{name}: {size:,.1f} GB that no build has read here; what of it is in place is not known")
-    rest = tuple(s.name for s in wanted if s.name not in unread)
-    if not rest:
-        return large
-    planned = plan_groups(replace(context, settings=replace(settings, sources=rest)) if unread else context)
-    if planned.absent:
-        notes.append(f"no file in {settings.raw}: {', '.join(planned.absent)}")
+    here = {source.name: _here(settings, source) for source in settings.every_source}
+    wanted = [name for name in here if not settings.sources or name in settings.sources]
+    large = {name: found for name in wanted if (found := here[name]) and _unread_bytes(context, found) > _READ_BYTES}
+    groups = [Group(name, name, _undigested(context, name, found)) for name, found in large.items()]
+    for name, found in large.items():
+        size = in_words(_unread_bytes(context, found))
+        notes.append(f"{name}: {size} that no build has read here; what of it is in place is not known")
+    others = [n for n in wanted if n not in large and (here[n] or n in settings.sources or settings.spec(n))]
+    if large:
+        settings = replace(settings, sources=tuple(others))
+    if large and not others:
+        return groups
+    planned = plan_groups(replace(context, settings=settings))
+    if absent := [n for n in wanted if n in planned.absent or (n not in large and n not in others and large)]:
+        notes.append(f"no file in {settings.raw}: {', '.join(absent)}")
     if planned.absent_tasks:
         notes.append(f"no file in {settings.raw} of {len(planned.absent_tasks)} listed Super-NI tasks")
     notes += [f"cannot be read: {line}" for line in planned.failed]
-    return [*(located(context, group) for group in planned.groups), *large]
+    return [*(located(context, group) for group in planned.groups), *groups]
 
 
-def _unread(context: Context, source: Source) -> fetch.Found | None:
-    """Return the files of a source in the raw folder where they are large and were never read, else None."""
-    settings = context.settings
-    if settings.raw is None:
-        return None
+def _here(settings: Settings, source: Source) -> fetch.Found | None:
+    """Return the files of a source in the raw folder, None where there are none or they cannot be looked at."""
     try:
-        found = fetch.find_raw(settings.raw, source, settings.variants.get(source.name))
+        variant = settings.variants.get(source.name)
+        return None if settings.raw is None else fetch.find_raw(settings.raw, source, variant)
     except MediError:
         return None
-    files = (*found.files, *found.pages) if found else ()
-    new_bytes = sum(f.size_bytes for f in files if not is_remembered(f.path, context.manners.memo))
-    return found if new_bytes > _READ_BYTES else None
+
+
+def _unread_bytes(context: Context, found: fetch.Found) -> int:
+    """Return the bytes of the files whose digest is not known without reading them."""
+    files = (*found.files, *found.pages)
+    return sum(f.size_bytes for f in files if not is_remembered(f.path, context.manners.memo))
 
 
 def _undigested(context: Context, name: str, found: fetch.Found) -> tuple[Unit, ...]:
@@ -159,14 +166,17 @@ def _undigested(context: Context, name: str, found: fetch.Found) -> tuple[Unit, 
 def _parts(context: Context, model: Model, group: Group) -> Sequence[Part]:
     """Return what is known of each unit of a group; of a bare one, what its sources declare."""
     if group.units:
-        return [unit_part(context, unit, model.width) for unit in group.units]
+        count = counter_of(context.encoder_files.folder)
+        return [unit_part(context, unit, model.width, count) for unit in group.units]
     return [declared_part(context, group, model.width)]
 
 
-def _rate(context: Context, model: Model, device: str | None) -> Rate:
-    """Return the encoder's rate: as counted in this workspace, else by the tables."""
+def _rate(context: Context, model: Model, is_encoding: bool) -> Rate:
+    """Return the encoder's rate: as counted in this workspace, else by the tables, as where nothing is encoded."""
     spec = context.spec
     table = table_rate(spec.arithmetic, spec.dtype, model.width, usable_cores())
+    if not is_encoding:
+        return table
     return counted_rate(chunk_work(context.store.root, context.vectors.root, model, spec), table)
 
 

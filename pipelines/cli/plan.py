@@ -14,7 +14,7 @@ from pipelines.cli.build import build, settings_of
 
 if TYPE_CHECKING:
     from medi.plan.figures import Figure
-    from medi.plan.work import Part
+    from medi.plan.work import Part, Stage
     from pipelines.build.planning import Forecast
 
 _COLUMNS = 80
@@ -99,9 +99,17 @@ def _stages_table(found: "Forecast") -> Table:
     table.add_column("disk", _size(total(s.disk_bytes for s in found.stages)), justify="right")
     table.add_column("time", _time(total(s.seconds for s in found.stages)), justify="right")
     for stage in found.stages:
-        work = stage.work or "-"
-        table.add_row(stage.name, work, _size(stage.memory_bytes), _size(stage.disk_bytes), _time(stage.seconds))
+        table.add_row(
+            stage.name, _to_do(stage), _size(stage.memory_bytes), _size(stage.disk_bytes), _time(stage.seconds)
+        )
     return table
+
+
+def _to_do(stage: "Stage") -> str:
+    """Return of how much a stage has something to do, `-` for nothing."""
+    if stage.of == "bytes":
+        return _size(stage.amount)
+    return f"{_count(stage.amount)} {stage.of}" if stage.amount.value else stage.of or "-"
 
 
 def _closing_lines(found: "Forecast") -> Iterator[str]:
@@ -109,12 +117,12 @@ def _closing_lines(found: "Forecast") -> Iterator[str]:
     from medi.plan import in_words
 
     spec, rate, (tokens, flops) = found.spec, found.machine.rate, found.encoding
-    known = "as in this workspace before" if rate.is_counted else "by the table of medi/plan/rates.py"
+    known = "as earlier builds here had" if rate.is_counted else "a guess for it with nothing else to do"
     if flops:
         yield f"embed: {in_short(tokens)} tokens with padding, {in_flop(flops)}"
     yield f"encoder: {spec.name}, {spec.dtype}, {spec.arithmetic}, {found.cores} cores"
     if flops:
-        yield f"speed: {in_flop(rate.flops)}/s, {known}; with nothing else to do"
+        yield f"speed: {in_flop(rate.flops)}/s, {known}"
     yield from found.notes
     if found.short_bytes:
         yield f"the disk is too small: {in_words(found.short_bytes)} more are needed"
@@ -181,7 +189,7 @@ def _as_json(found: "Forecast") -> dict[str, object]:
             for p in found.parts
         ],
         "stages": [
-            {"stage": s.name, "units": s.units, "in_place": s.in_place}
+            {"stage": s.name, "units": s.units, "in_place": s.in_place, "of": s.of, "amount": s.amount.to_json()}
             | {name: getattr(s, name).to_json() for name in columns}
             for s in found.stages
         ],
