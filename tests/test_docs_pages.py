@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from medi.sources import ALL
 from pipelines.cli.app import main
 from tests.pages import PAGES, ROOT, Session, anchors, fences, links, sessions
 
@@ -76,3 +77,20 @@ def test_lines_that_no_test_can_bring_about_stand_in_the_code() -> None:
     quoted = [line for block in fences(TROUBLE, "text") for line in block.splitlines()]
     assert len(quoted) >= 4
     assert [line for line in quoted if line.removeprefix("medi: ") not in forms] == []
+
+
+def test_numbers_of_speed_are_measured_ones() -> None:
+    """Every number with a point or a comma in what docs/train.md says of speed stands in benchmarks/RESULTS.md."""
+    told = (ROOT / "docs" / "train.md").read_text().partition("\n## Speed\n")[2].partition("\n## ")[0]
+    numbers = re.findall(r"\d+[.,]\d+", told)
+    measured = re.findall(r"\d+[.,]\d+", (ROOT / "benchmarks" / "RESULTS.md").read_text())
+    assert len(numbers) >= 15
+    assert [number for number in numbers if number not in measured] == []
+
+
+def test_numbers_of_the_paper_are_those_that_the_sources_declare() -> None:
+    """Table 5 in docs/how-medi-is-built.md: what the 30 sets give, Super-NI, and both."""
+    told = (ROOT / "docs" / "how-medi-is-built.md").read_text()
+    quotas = {source.name: source.quota_rows for source in ALL}
+    super_ni = quotas.pop("super_ni")
+    assert f"{sum(quotas.values()):,} for the {len(quotas)}, {super_ni:,} for Super-NI" in " ".join(told.split())
