@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from medi.fetch import SUPER_NI_COMMIT
 from medi.source import File, Variant
+from tests.hub_uploads import take
 
 FIRST_COMMIT = "a" * 40
 NOTHING: Mapping[str, str] = {}
@@ -47,6 +48,7 @@ class Repository:
     files: dict[str, bytes]
     commit: str = FIRST_COMMIT
     large: set[str] = field(default_factory=set)
+    private: bool = False
 
 
 @dataclass
@@ -63,6 +65,10 @@ class Hub:
     gives_tags: bool = True
     address: str = ""
     cdn: str = ""
+    # What tests/hub_uploads.py was given: large files by SHA-256, and the header and changes of each commit.
+    large_files: dict[str, bytes] = field(default_factory=dict)
+    commits: list[tuple[str, list[str]]] = field(default_factory=list)
+    lost_uploads: int = 0
 
     def paths(self, method: str = "GET") -> list[str]:
         """Return the paths asked for by this method, in order."""
@@ -141,6 +147,31 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer with a listing, a file, or a fault."""
         self._answer()
 
+    def do_POST(self) -> None:
+        """Answer what a client sends before and after its files."""
+        self._take()
+
+    def do_PUT(self) -> None:
+        """Take a large file."""
+        self._take()
+
+    def _take(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.hub.asked.append((self.command, path, {k.lower(): v for k, v in self.headers.items()}))
+        status, answer = take(self.hub, path, self._body())
+        self._send(status, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+
+    def _body(self) -> bytes:
+        """Return what was sent, in one piece or in chunks."""
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        pieces = []
+        while size := int(self.rfile.readline(), 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(pieces)
+
     def _answer(self) -> None:
         path = unquote(urlsplit(self.path).path)
         self.hub.asked.append((self.command, path, {k.lower(): v for k, v in self.headers.items()}))
@@ -185,7 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
             renamed = [{"path": said.pop("rfilename"), "oid": said.pop("blobId")} | said for said in described]
             answer: object = [{"type": "file"} | said for said in renamed]
         else:
-            answer = {"id": name, "sha": repository.commit, "siblings": described}
+            told = {"id": name, "sha": repository.commit, "private": repository.private}
+            answer = told | {"siblings": described}
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, parts: list[str], fault: Fault | None) -> None:

@@ -25,6 +25,7 @@ from pipelines.cli.export import export
 from pipelines.cli.import_ import import_
 from pipelines.cli.inspect import inspect
 from pipelines.cli.plan import plan
+from pipelines.cli.push import push
 from pipelines.cli.report import report
 from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for command in (build, plan, reselect, sources, domains, inspect, diff, verify, report, export, train):
+for command in (build, plan, reselect, sources, domains, inspect, diff, verify, report, export, push, train):
     app.command()(command)
 # `import` is a word of Python's own.
 app.command("import")(import_)
