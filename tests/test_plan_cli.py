@@ -134,6 +134,14 @@ def test_full_on_a_gpu_is_days_less(tmp_path: Path) -> None:
     assert gooaq["download_bytes"] == {"value": 362_000_000, "basis": "counted"}
 
 
+def test_an_encoder_that_is_not_here_is_not_asked_for(tmp_path: Path) -> None:
+    found = planned("--preset", "sample", "--encoder", "some/thing", "--workspace", tmp_path / "w")
+    assert found["notes"] == ["some/thing is not here yet: taken to be as large as BERT base"]
+    assert found["encoder"]["parameters"] == 12 * 12 * 768**2  # type: ignore[call-overload]
+    # Its weights are to be fetched, 32,000 words of 768 numbers among them.
+    assert stage(found, "fetch")["amount"] == {"value": 4 * (12 * 12 * 768**2 + 32_000 * 768), "basis": "guessed"}
+
+
 def test_large_files_that_nobody_has_read_are_not_read(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = tmp_path / "raw" / "embedding_training_data"
     folder.mkdir(parents=True)

@@ -156,7 +156,7 @@ def _amounts(sources: Sequence[Part], machine: Machine) -> dict[str, tuple[Figur
         """Return the sum of one field of what is left."""
         return total(Figure(getattr(part.left, name), getattr(part, known).basis) for part in sources)
 
-    fetched = total([amount("fetch_bytes", "download_bytes"), Figure(machine.encoder_bytes, COUNTED)])
+    fetched = total([amount("fetch_bytes", "download_bytes"), Figure(machine.encoder_bytes)])
     return {
         "start": (NOTHING, "encoder" + (" and Prefect" if machine.runner != "none" else "")),
         "fetch": (fetched, "bytes"),

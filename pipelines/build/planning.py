@@ -97,7 +97,7 @@ def _context(settings: Settings, device: str | None, notes: list[str]) -> tuple[
         if "/" not in settings.encoder or Path(settings.encoder).exists():
             raise
         if settings.encoder not in KNOWN:
-            notes.append("its encoder is not here yet and is taken to be as large as BERT base")
+            notes.append(f"{settings.encoder} is not here yet: taken to be as large as BERT base")
         spec = EncoderSpec(settings.encoder, "", settings.dtype, longest, (), arithmetic_of(settings.dtype))
         files = fetch.EncoderFiles(settings.encoder, Path(), "", missing_bytes=known.weight_bytes)
         context = Context(offline, spec, files)
