@@ -24,7 +24,9 @@ GROUPS = {"open": OPEN, "commercial": frozenset(name for name in OPEN if "-nc-" 
 def identifiers(licence: str) -> tuple[str, ...]:
     """Return the Hub's identifiers of what a source states, sorted: `MIT (KILT); Reddit's texts` is mit and other."""
     parts = re.split(r"[;/,]", re.sub(r"\([^)]*\)", "", licence))
-    return tuple(sorted({_identifier(part.rpartition(":")[2]) for part in parts if part.strip()} or {"other"}))
+    # `SNLI: CC BY-SA 4.0` says of which part it speaks.
+    named = [re.sub(r"^\s*[\w.-]+:", "", part) for part in parts if part.strip()]
+    return tuple(sorted({_identifier(part) for part in named} or {"other"}))
 
 
 def may_be_handed_on(licence: str) -> bool:

@@ -184,13 +184,37 @@ def test_the_card_says_what_is_inside_and_quotes_what_others_wrote(tmp_path: Pat
     digest = open_release(tmp_path / "x").manifest["content_digest"]
     assert f"Content digest: `{digest}`" in text
     assert "16 rows of 4 tasks\nfrom 3 sources" in text
-    assert "| super_ni | ODC-By 1.0 | jsonl | 8 | 8 |" in text
-    assert "- asks: A \\| B \\# \\<script\\>\n" in text
-    assert "| twins | the users' own --- license: mit | jsonl | 4 | 4 |" in text
+    assert "| super_ni | ODC-By 1.0 | jsonl | 8 | 8 | " in text
+    assert "| asks | CC BY-SA 4.0 | jsonl | 4 | 4 | A \\| B \\# \\<script\\> |\n" in text
+    assert "| twins | the users' own --- license: mit | jsonl | 4 | 4 | " in text
+    assert "is stated for:\n  twins." in text
+    assert "embedded without any instruction by\nstub, given hard negatives" in text
     assert '| `encoder` | `"stub"` |' in text
     assert [line for line in text.splitlines() if line.startswith("| `")][: len(EXAMPLES)] == [
         line for line in text.splitlines() if line.startswith(tuple(f"| `{name}` |" for name in EXAMPLES.names))
     ]
+
+
+def test_the_card_of_an_import_claims_nothing_that_was_not_done() -> None:
+    manifest = manifest_head(tiny().contents())
+    manifest["params"] = {"imported": {"name": "medi-data.json"}}
+    text = dataset_card(manifest)
+    assert "Imported by `medi` from " in text and "has no scores and no labels" in text
+    assert not any(word in text for word in ("drawn from each", "embedded without", "paired by cosine", "quota"))
+
+
+def test_the_card_counts_licences_of_tasks_and_states_no_language_of_own_sources() -> None:
+    manifest = manifest_head(tiny().contents())
+    for entry in manifest["tasks"]:
+        if entry["source"] == "super_ni":
+            entry["evidence"] = {"ingest": {"licence": "CC BY-NC-ND 4.0"}}
+    tasks = sum(entry["source"] == "super_ni" and entry["got"] > 0 for entry in manifest["tasks"])
+    text = dataset_card(manifest)
+    assert f"super_ni ({tasks} tasks)" in text and "cc-by-nc-nd-4.0" in DatasetCard(text).data.license
+    assert DatasetCard(text).data.language == ["en"]
+    manifest["params"]["own_sources"] = {entry["name"]: {} for entry in manifest["sources"]}
+    text = dataset_card(manifest)
+    assert DatasetCard(text).data.language is None and "- No language is stated.\n" in text
 
 
 @pytest.mark.parametrize(

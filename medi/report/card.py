@@ -5,17 +5,13 @@ Licences, task names and citations come from other people's files: they are quot
 
 import json
 import re
+import textwrap
+from collections import Counter
 
-from medi.release.manifest import FORMAT, POSITIVES_FILE, Manifest, SourceEntry
+from medi.licences import identifiers, may_be_handed_on
+from medi.release.manifest import FORMAT, POSITIVES_FILE, REPORT, Json, Manifest, task_licence
 from medi.schema import EXAMPLES
 from medi.screen import shown
-
-# The identifiers of the Hub that a source of ours may carry; anything else is `other` there and spelt out in the table.
-_HUB_LICENCES = frozenset(
-    "apache-2.0 mit bsd-2-clause bsd-3-clause bsd cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 "
-    "cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 "
-    "cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl-3.0 mpl-2.0 odbl odc-by pddl unknown".split()
-)
 
 _COLUMNS = {
     "id": "`<source>/` and 16 hex digits over the row's task and texts; never a position",
@@ -60,19 +56,19 @@ def dataset_card(manifest: Manifest) -> str:
         _table("Columns", ["column", "what it is"], [[f"`{name}`", _COLUMNS[name]] for name in EXAMPLES.names]),
         _sources(manifest),
         _table("Parameters", ["name", "value"], params),
-        _citation(manifest["sources"]),
+        _limits(manifest),
+        _citation(),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _front_matter(manifest: Manifest, rows: int) -> str:
     """Return the YAML block; JSON strings and lists are YAML, so no text can break out of its place."""
-    found = {_hub_licence(entry["licence"]) for entry in manifest["sources"] if entry["got"]}
     return "\n".join(
         [
             "---",
-            "language: " + json.dumps(["en"]),
-            "license: " + json.dumps(sorted(found) or ["other"]),
+            *(["language: " + json.dumps(["en"])] if _has_english(manifest) else []),
+            "license: " + json.dumps(_licences(manifest)),
             "pretty_name: " + json.dumps("MEDI, rebuilt"),
             "size_categories: " + json.dumps([_size_category(rows)]),
             "task_categories: " + json.dumps(["sentence-similarity", "feature-extraction", "text-retrieval"]),
@@ -87,10 +83,17 @@ def _front_matter(manifest: Manifest, rows: int) -> str:
     )
 
 
-def _hub_licence(licence: str) -> str:
-    """Return the Hub's identifier: `CC BY-SA 4.0` is cc-by-sa-4.0 there, `ODC-By 1.0` is odc-by, most else is other."""
-    name = "-".join(licence.lower().split())
-    return next((known for known in (name, name.removesuffix("-1.0")) if known in _HUB_LICENCES), "other")
+def _has_english(manifest: Manifest) -> bool:
+    """Return whether some rows are of medi's own sources, which are English; of others nobody said."""
+    own = manifest["params"].get("own_sources")
+    return any(e["got"] and not (isinstance(own, dict) and e["name"] in own) for e in manifest["sources"])
+
+
+def _licences(manifest: Manifest) -> list[str]:
+    """Return the Hub's identifiers of all rows' licences, sorted; those of Super-NI's rows are their tasks'."""
+    sources = {entry["name"]: entry["licence"] for entry in manifest["sources"]}
+    stated = {task_licence(e) or sources.get(e["source"], "") for e in manifest["tasks"] if e["got"]}
+    return sorted({name for licence in stated for name in identifiers(licence)}) or ["other"]
 
 
 def _size_category(rows: int) -> str:
@@ -103,20 +106,60 @@ def _size_category(rows: int) -> str:
 def _opening(manifest: Manifest, rows: int) -> str:
     tasks = sum(entry["got"] > 0 for entry in manifest["tasks"])
     sources = sum(entry["got"] > 0 for entry in manifest["sources"])
-    drawn = "as they stand" if manifest["params"].get("take") == "first" else "by a seeded hash"
     return f"""# MEDI, rebuilt
 
 Instructions, queries, positives and hard negatives for training text embedding models: {rows:,} rows of {tasks:,} tasks
 from {sources:,} sources, in the manner of MEDI, the training set of InstructOR (arXiv 2212.09741).
 
-Built by `medi`: rows are drawn from each source {drawn}, embedded without any instruction, given hard
-negatives by cosine where they bring none, cut to the source's quota, and joined with the instructions of the paper;
-Super-NaturalInstructions is paired by cosine too. `manifest.json`
-({FORMAT}) says for every source and task what was planned, what came and what was dropped and why, and names
-every file read with its SHA-256; `{POSITIVES_FILE}` holds the known positives that no negative may be.
-`medi verify` checks all of it.
+{_imported(manifest) if "imported" in manifest["params"] else _built(manifest["params"])}
+
+`manifest.json` ({FORMAT}) says for every source and task what was planned, what came, what was dropped and why, and
+names every file read with its SHA-256; `{POSITIVES_FILE}` holds the known positives that no negative may be.
+`medi verify` checks all of it. `{REPORT}` shows it in a browser.
 
 Content digest: `{manifest["content_digest"]}`"""
+
+
+def _built(params: dict[str, Json]) -> str:
+    """Return how the rows came to be, with what was chosen where there was a choice."""
+    drawn = "as they stand" if params.get("take") == "first" else "by a seeded hash"
+    encoder = params.get("encoder")
+    name = encoder.get("name", "") if isinstance(encoder, dict) else encoder or "an encoder"
+    profile, scale = (cell(str(params.get(key, "?"))) for key in ("profile", "scale"))
+    return f"""Built by `medi`: rows are drawn from each source {drawn}, embedded without any instruction by
+{cell(str(name))}, given hard negatives by cosine where they bring none (profile {profile}),
+cut to the source's quota (scale {scale}), and joined with their instructions;
+Super-NaturalInstructions is paired by cosine too."""
+
+
+def _imported(manifest: Manifest) -> str:
+    """Return where the rows of an imported release are from: what was drawn, mined or scored, its makers know."""
+    named = sorted({file["name"] for entry in manifest["sources"] for file in entry["files"]})
+    files = ", ".join(map(cell, named)) or "a file"
+    return f"""Imported by `medi` from {files}: pairs, negatives and instructions are as they
+stand there. How they were drawn and mined the file does not say; it has no scores and no labels, and a licence only
+where a task is named as a source that `medi` knows."""
+
+
+def _limits(manifest: Manifest) -> str:
+    """Return what a person should know before training on the rows, with what nobody says may be handed on."""
+    sources = {entry["name"]: entry["licence"] for entry in manifest["sources"]}
+    closed = Counter(
+        (entry["source"], task_licence(entry) is not None)
+        for entry in manifest["tasks"]
+        if entry["got"] and not may_be_handed_on(task_licence(entry) or sources.get(entry["source"], ""))
+    )
+    parts = [cell(name) + (f" ({tasks:,} tasks)" if by_task else "") for (name, by_task), tasks in closed.items()]
+    named = textwrap.fill(", ".join(parts), 118, subsequent_indent="  ", break_on_hyphens=False)
+    return f"""## Limits
+
+- Texts are as their sources have them: of the web, of encyclopedias, of people. They hold errors, names, opinions and
+  bias; nothing was filtered but what the manifest counts.
+- A mined negative is a text that is near and not known to be a positive. Some answer the query all the same.
+- {"English, apart from what sources hold by chance." if _has_english(manifest) else "No language is stated."}
+- Evaluation sets may share texts with these sources; nothing was taken out for one.
+- Licences differ by row (column `licence`). No licence that lets them be handed on is stated for:
+  {named or "none"}."""
 
 
 def _loading() -> str:
@@ -144,10 +187,11 @@ of one task only."""
 
 def _sources(manifest: Manifest) -> str:
     rows = [
-        [*map(cell, (entry["name"], entry["licence"], entry["variant"])), f"{entry['planned']:,}", f"{entry['got']:,}"]
+        [*map(cell, (entry["name"], entry["licence"], entry["variant"])), f"{entry['planned']:,}", f"{entry['got']:,}",
+         cell(entry["citation"])]
         for entry in manifest["sources"]
-    ]
-    return _table("Sources", ["source", "licence", "variant", "planned", "rows"], rows)
+    ]  # fmt: skip
+    return _table("Sources", ["source", "licence", "variant", "planned", "rows", "cite"], rows)
 
 
 def _table(title: str, header: list[str], rows: list[list[str]]) -> str:
@@ -166,15 +210,11 @@ def _code(value: object) -> str:
     return f"`{text.replace('`', chr(92) + 'u0060').replace('|', chr(92) + 'u007c')}`"
 
 
-def _citation(sources: list[SourceEntry]) -> str:
-    used = [entry for entry in sources if entry["got"] and entry["citation"]]
-    cited = [f"- {cell(entry['name'])}: {cell(entry['citation'])}" for entry in used]
+def _citation() -> str:
     return f"""## Citation
 
-Name the content digest above, the paper below, and the sources you train on.
+Name the content digest above, the paper below, and the sources you train on, as the table has them.
 
 ```bibtex
 {_PAPER}
-```
-
-""" + "\n".join(cited)
+```"""
