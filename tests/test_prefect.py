@@ -118,11 +118,17 @@ def test_a_failed_step_is_red_and_what_is_mended_goes_on_to_the_same_bytes(
     assert asked(workspace, "select state_type from flow_run") == [("FAILED",)]
 
     path.write_bytes(good)
+    ((began,),) = asked(workspace, "select max(updated) from flow_run")
     done = medi_build(*options(raw, workspace, tiny_encoder))
     assert done.returncode == 0, done.stderr
     assert files_of(workspace / "out") == files_of(plain)
     states = dict(asked(workspace, "select name, state_type from task_run order by created"))
     assert set(states.values()) == {"COMPLETED"} and len(states) == 9
+    made = asked(workspace, f"select key, type, data from artifact where created > '{began}'")
+    shown_percent = {key: float(data) for key, kind, data in made if kind == "progress"}
+    assert shown_percent == {f"medi-{stage}": 100.0 for stage in ("ingest", "embed", "mine")}
+    ((link,),) = asked(workspace, "select data from artifact where key = 'medi-build-report'")
+    assert f"({(workspace / 'out' / 'report.html').as_uri()})" in link
     ((shown,),) = asked(workspace, "select data from artifact where key = 'medi-build'")
     manifest = json.loads((workspace / "out" / "manifest.json").read_bytes())
     assert manifest["content_digest"] in shown

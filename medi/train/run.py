@@ -235,11 +235,13 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
 
 def _account(journal: Journal, recipe: Recipe) -> str:
     """Return what a person should know of a finished run: what was cut, and whether batches were there in time."""
-    cut = ", ".join(f"{task} {texts}" for task, texts in sorted(journal.truncated().items())) or "none"
-    waited = f"waited for batches {journal.waited_share():.2%} of the time"
-    return f"texts cut at {recipe.max_length} tokens: {cut}; {waited}"
+    cut = journal.truncated()
+    most = ", ".join(f"{task} {texts:,}" for task, texts in cut.most_common(_TASKS_SHOWN))
+    told = f"{cut.total():,}" + (f" in {len(cut)} tasks, most in {most}" if cut else "")
+    return f"texts cut at {recipe.max_length} tokens: {told}; waited for batches {journal.waited_share():.2%} of the time"
 
 
+_TASKS_SHOWN = 3
 _LOGGED = ("loss", "learning_rate", "gradient_norm", "tokens", "padded_tokens", "waited_seconds", "seconds")
 
 

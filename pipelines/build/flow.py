@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 from prefect import Task, flow, task
-from prefect.artifacts import create_markdown_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.exceptions import PrefectException
@@ -20,8 +20,10 @@ from rich.console import Console
 
 from medi.errors import MediError
 from medi.fetch import Unreachable
+from medi.release.manifest import REPORT
 from pipelines.build.context import Context
 from pipelines.build.prefect_home import NoServer, ready_server, reason, task_runner
+from pipelines.build.prefect_progress import progress_shown
 from pipelines.build.progress import reporter
 from pipelines.build.run import (
     STEPS,
@@ -125,13 +127,18 @@ def run_in_prefect(job: Job) -> BuildResult:
         """Run what is missing, and publish."""
         # Inside the flow, because Prefect sets a handler of its own for SIGTERM when the flow begins.
         with ending_at_once():
-            ended.extend(_ordered(job))
+            with progress_shown():
+                ended.extend(_ordered(job))
             result = conclude(job, ended)
         create_markdown_artifact(
             key=NAME,
             markdown=f"{result_markdown(result.units, result.seconds)}\n\ncontent digest `{result.content_digest}`\n",
             description=f"Planned and got rows by source; the release is {result.out}",
         )
+        create_link_artifact(
+            link=(result.out / REPORT).absolute().as_uri(), link_text=REPORT, key=f"{NAME}-report",
+            description="What was built, row by row; open it on the machine that built it",
+        )  # fmt: skip
         return result
 
     with ending_at_once():

@@ -200,6 +200,15 @@ class Reporter:
             if waited_seconds >= (_FETCHED_EVERY_SECONDS if state.done >= state.total else self.every_seconds):
                 self._say("fetch", state)
 
+    def shares(self) -> dict[str, tuple[float, str]]:
+        """Return for each stage that has something to do how many percent are done, and its plain line."""
+        with self._lock:
+            return {
+                name: (min(100.0, 100 * state.done / state.total), shown(state.line(name)))
+                for name, state in self._stages.items()
+                if state.total
+            }
+
     def say(self, message: str) -> None:
         """Show one line for a person; names in it may be anyone's."""
         if not self.quiet:
