@@ -48,12 +48,14 @@ def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) ->
             keys.append(key)
             value = dict(zip(columns, cells, strict=True)) if len(cells) == len(columns) else cells
             lines.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        # Of a beginning, the last row may be cut where nothing shows it.
+        end = len(lines) - 1 if prefix else len(lines)
     except (csv.Error, UnicodeDecodeError) as error:
+        end = len(lines)
         if not prefix:
             yield RawBatch(name, True, keys, [], lines, mended)
             why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise Damage(f"no table after line {begin:,} ({why})", "save it as UTF-8 CSV, quotes doubled") from error
-    end = len(lines) - 1 if prefix else len(lines)
     if lines[:end]:
         yield RawBatch(name, True, keys[:end], [], lines[:end], mended)
 
