@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from medi.release.accounting import Mining
     from medi.release.inspect import Spread, Summary, TaskSummary
 
+OwnFiles = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="With --why: the Python file of a source of your own.")
+]
 _QUANTILES = ("least", "5%", "25%", "50%", "75%", "95%", "most")
 
 
@@ -32,9 +35,7 @@ def inspect(
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --why: the artifacts.  [default: those of the build]")
     ] = None,
-    source: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="With --why: the Python file of a source of your own.")
-    ] = None,
+    source: OwnFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for a program.")] = False,
 ) -> None:
     """Show what is in a release.
