@@ -30,7 +30,7 @@ sample: $(INSTALLED)
 # last line says how far they fell.
 train-sample: sample
 	@.venv/bin/medi train data/medi/sample --model all-MiniLM-L6-v2 --out data/models/sample --max-steps 60 --batch-size 32 \
-	    --tasks symmetric --no-super-ni --remainder drop --offline
+	    --tasks symmetric --no-super-ni --remainder drop --save-every 20 --offline
 
 test: $(INSTALLED)
 	.venv/bin/python -m pytest -q -n $(JOBS) -m "not real and not slow"

@@ -3,6 +3,7 @@
 On a terminal there is a bar; elsewhere a plain line comes every 30 s. All of it goes to stderr, from one process.
 """
 
+import math
 import os
 import time
 from collections import deque
@@ -36,6 +37,8 @@ def job_of(options: Mapping[str, object]) -> Job:
         raise UsageError(f"{missing[0]}: is needed; name the release, the model and the folder it is to be in")
     if "epochs" in given and "max_steps" in given:
         raise UsageError("--epochs and --max-steps say the same; give one of them")
+    if "epochs" in given and not 0 < float(str(given["epochs"])) < math.inf:
+        raise UsageError(f"--epochs {given['epochs']}: give a number above 0")
     given = {"workspace": os.environ.get("MEDI_HOME") or "data"} | given
     release, out, workspace = (Path(os.path.abspath(str(given.pop(name)))) for name in ("release", "out", "workspace"))
     model = str(given.pop("model"))
@@ -80,9 +83,10 @@ class Shown:
     def begin(self, first_step: int, steps: int, share_seen: float) -> None:
         """Show how long the run is and how much of the data it sees."""
         self._steps, self._said_seconds = steps, time.monotonic()
-        self.say(f"{steps - first_step:,} steps to go; the whole run sees {share_seen:.1%} of the rows")
+        left = steps - first_step
+        self.say(f"{left:,} step{'s' * (left != 1)} to go; the whole run sees {share_seen:.1%} of the rows")
         if self.console.is_terminal and not self.quiet:
-            bar = (TextColumn("train"), BarColumn(bar_width=14), MofNCompleteColumn())
+            bar = (TextColumn("train"), BarColumn(bar_width=6), MofNCompleteColumn())
             self._live = Progress(*bar, TextColumn("{task.fields[told]}"), console=self.console)
             self._live.start()
             self._bar = self._live.add_task("train", total=steps, completed=first_step, told="")
@@ -105,6 +109,6 @@ class Shown:
         loss = sum(done.loss for done in self._latest) / len(self._latest)
         left = (self._steps - self._latest[-1].step) * seconds / len(self._latest)
         return (
-            f"loss {loss:.4f}  {tokens / seconds:,.0f} tokens/s  {1 - tokens / max(padded, 1):.0%} padding  "
+            f"loss {loss:.3f}  {tokens / seconds:,.0f} tokens/s  {1 - tokens / max(padded, 1):.0%} padding  "
             f"{timedelta(seconds=int(left))} left"
         )

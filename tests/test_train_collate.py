@@ -47,10 +47,15 @@ def test_only_tokens_of_the_text_are_pooled(tokenizer: Tokenizer, instruction: s
     assert pooled(tokenizer, instruction, text) == tokenizer.decode(tokenizer.encode(text).ids).strip()
 
 
-def test_a_token_that_runs_over_the_joint_belongs_to_the_text(tiny_encoder: Path) -> None:
+def test_a_token_that_runs_over_the_joint_is_the_instruction_s_as_for_sentence_transformers(tiny_encoder: Path) -> None:
     tokenizer = own_tokenizer(tokenizer_of(load_model("tiny", tiny_encoder, None, "cpu")), 128)
-    tokens, _ = join(tokenizer, "wat", ["er city"])
-    assert tokenizer.decode(tokens.ids[tokens.pooled_from[0] :].tolist()) == "water city"
+    alone = len(tokenizer.encode("wat", add_special_tokens=False).ids)
+    tokens, _ = join(tokenizer, "wat", ["er city people title year"])
+    assert tokenizer.decode(tokens.ids.tolist()) == "water city people title year"
+    assert alone == 3 and tokenizer.decode(tokens.ids[tokens.pooled_from[0] :].tolist()) == "title year"
+    # Nothing of so short a text is left behind: the last token stands for it.
+    tokens, _ = join(tokenizer, "wat", ["er"])
+    assert tokens.pooled_from[0] == len(tokens.ids) - 1
 
 
 def test_without_an_instruction_all_tokens_are_pooled(tokenizer: Tokenizer) -> None:

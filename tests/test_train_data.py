@@ -108,5 +108,6 @@ def test_levels_are_renderings_of_the_slots(release: Path, tmp_path: Path) -> No
     assert instructions(asks, "simple") == ("Google question:", "answer:")
     assert instructions(label, "tag") == ("task001_yes_or_no:", "task001_yes_or_no:")
     twins.entry["slots"] = None
+    assert instructions(twins, "none") == ("", "")
     with pytest.raises(UsageError, match="--level tag: the manifest has no slots for task twins"):
         instructions(twins, "tag")

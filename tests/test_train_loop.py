@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +60,7 @@ def test_a_run_trains_says_its_recipe_and_leaves_an_ordinary_model(
     assert [done.epoch for done in heard.steps] == [0] * 12 + [1] * 12 + [2] * 6
     assert {done.rows for done in heard.steps} == {8, 4}
     assert trained.last_loss < trained.first_loss - 0.4
-    assert heard.lines[-1].startswith("texts cut at 128 tokens: none; waited for batches ")
+    assert heard.lines[-1].startswith("texts cut at 128 tokens: 0; waited for batches ")
     assert "  batch size: 8" in heard.lines and "  temperature: 0.01" in heard.lines
     assert any((tmp_path / "out.run").rglob("events.out.tfevents*"))
 
@@ -169,7 +171,7 @@ def test_a_loss_that_is_no_number_stops_with_the_rows_and_keeps_the_last_good_st
         run(asked, Heard())
     told = str(stopped.value)
     assert told.startswith("step 3 of task ") and "the loss is nan" in told and "\n" not in told
-    assert told.endswith(f"the last good step is {tmp_path / 'out.run' / 'step-00000002'}")
+    assert told.endswith(f"the last step kept before it is {tmp_path / 'out.run' / 'step-00000002'}")
     task = told.split()[4].rstrip(":")
     prefix = {"asks": "asks/", "twins": "twins/"}.get(task, "super_ni/")
     assert told.count(prefix) in (4, 8)
@@ -234,3 +236,47 @@ def test_an_epoch_is_as_many_steps_as_the_plan_has(release: Path, tiny_encoder: 
 def test_values_that_no_run_can_have_are_refused(wrong: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         replace(Recipe(), **wrong).check()
+
+
+def test_one_run_at_a_time_trains_into_a_folder(release: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    asked = job(release, tiny_encoder, tmp_path / "out", PLAIN, max_steps=3)
+    told = f"--out {tmp_path / 'out'}: another run trains it; wait for its end, or name another"
+
+    class Second(Heard):
+        """Begins the same run again while the first one runs."""
+
+        def step(self, done: object) -> None:
+            super().step(done)  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match=re.escape(told)):
+                run(asked, Heard())
+
+    heard = Second()
+    run(asked, heard)
+    assert len(heard.steps) == 3
+    assert run(asked, Heard()).steps == 3
+
+
+def test_out_may_be_no_link_for_a_finished_model_is_renamed_into_place(
+    release: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    heard = Heard()
+    with pytest.raises(UsageError, match="out is a link or a mount point; name a folder inside it"):
+        run(job(release, tiny_encoder, tmp_path / "out", PLAIN, max_steps=1), heard)
+    assert heard.steps == []
+
+
+def test_the_losses_of_a_model_are_known_without_its_run(release: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    asked = job(release, tiny_encoder, tmp_path / "out", PLAIN, max_steps=4)
+    trained = run(asked, Heard())
+    shutil.rmtree(tmp_path / "out.run")
+    assert run(asked, Heard()) == trained
+
+
+def test_a_run_goes_on_with_the_token_budget_it_began_with(release: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Dropout draws for micro-batches, so another budget draws other numbers."""
+    asked = job(release, tiny_encoder, tmp_path / "out", PLAIN, max_steps=2)
+    run(asked, Heard())
+    with pytest.raises(UsageError, match="was trained with --token-budget None, not 300"):
+        run(replace(asked, resources=replace(PLAIN, token_budget=300)), Heard())

@@ -16,7 +16,7 @@ from medi.train.collate import join, own_tokenizer
 from medi.train.model import encode, load_model, tokenizer_of
 from medi.train.tokens import pad
 
-TEXTS = ["what is the city of water?", "a", "  people first", "which year? " * 100, "naïve ﬁrst café, 木"]
+TEXTS = ["what is the city of water?", "a", "  people first", "which year? " * 100, "naïve ﬁrst café, 木", "er city"]
 INSTRUCTIONS = ["Represent the question for retrieving answers:", "", "the people title.", "tag:"]
 
 
@@ -44,11 +44,24 @@ def test_the_embedding_is_that_of_sentence_transformers(
     tokenizer = own_tokenizer(tokenizer_of(model), int(model.max_seq_length or 0))
     for instruction in INSTRUCTIONS:
         tokens, truncated = join(tokenizer, instruction, TEXTS)
-        assert truncated.tolist() == [False, False, False, True, False]
+        assert truncated.tolist() == [False, False, False, True, False, False]
         padded = pad(tokens, np.arange(len(TEXTS)), model.tokenizer.pad_token_id or 0, "right", 8)
         ours = encode(model, padded).detach().numpy()
         theirs = np.stack([saved.encode(text, prompt=instruction or None) for text in TEXTS])
         np.testing.assert_allclose(ours, theirs / np.linalg.norm(theirs, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_where_an_instruction_grows_into_the_text_the_embedding_is_still_that_of_sentence_transformers(
+    tiny_encoder: Path,
+) -> None:
+    """ "wat" and "er" are one token together, and several apart."""
+    model = load_model("tiny", tiny_encoder, None, "cpu").eval()
+    tokenizer = own_tokenizer(tokenizer_of(model), 128)
+    for instruction, text in (("wat", "er city is the people first"), ("the peop", "le title which year")):
+        tokens, _ = join(tokenizer, instruction, [text])
+        ours = encode(model, pad(tokens, np.array([0]), 0))[0].detach().numpy()
+        theirs = model.encode(text, prompt=instruction, normalize_embeddings=True)
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_the_pooling_leaves_the_instruction_out(tiny_t5_encoder: Path) -> None:

@@ -52,6 +52,8 @@ def instructions(task: Task, level: Level) -> Instructions:
     """Return what stands before the task's texts at this level. Raises UsageError where the manifest has no slots."""
     if level == "detailed":
         return task.instructions
+    if level == "none":
+        return Instructions("", "")
     source, slots = task.entry["source"], task.entry["slots"]
     if not isinstance(slots, dict) or not set(Instructions._fields) <= set(slots):
         raise UsageError(f"--level {level}: the manifest has no slots for task {task.name}; give --level detailed")

@@ -163,8 +163,10 @@ def _hashes(count: int, *key: int | str) -> np.ndarray:
 
 def _nothing_left(tasks: Sequence[TaskRows], params: PlanParams, dropped: Counter[str]) -> str:
     """Return the line for a run without a step."""
+    if not tasks:
+        return "every task is left out: there is nothing to train on; leave out fewer, or give a larger --max-length"
     reasons = ", ".join(f"{reason}: {rows}" for reason, rows in sorted(dropped.items())) or "there are none"
     return (
         f"no step of {params.batch_rows} rows is left of {sum(len(t.negatives) for t in tasks)} rows ({reasons}); "
-        "lower --batch-size, or give --remainder keep, or rows with negatives"
+        "lower --batch-size, or give --remainder keep, or rows with negatives, or --forward-candidates all"
     )

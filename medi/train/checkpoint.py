@@ -7,10 +7,13 @@ on: `step-<number>/`, each such a folder too, with the optimizer's state inside.
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from medi.errors import MediError, UsageError
 from medi.store import fsync, new_temporary, remove_orphans, write_json
@@ -57,6 +60,9 @@ class Keeper:
         for place in (self.out, self.run):
             if place.exists() and not place.is_dir():
                 raise UsageError(f"--out {self.out}: {place} is a file; name another folder")
+            # A finished folder is renamed into place, which neither of these lets happen.
+            if place.is_symlink() or place.is_mount():
+                raise UsageError(f"--out {self.out}: {place} is a link or a mount point; name a folder inside it")
         if self.out.is_dir() and any(self.out.iterdir()) and not (self.out / RECIPE).is_file():
             raise UsageError(f"--out {self.out}: holds something that medi did not train; name another folder")
         remove_orphans(self.run)
@@ -70,6 +76,22 @@ class Keeper:
                 )
         return self
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process train into OUT meanwhile. Raises UsageError where one does already."""
+        self.run.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.run / "lock", timeout=0)
+        try:
+            with lock:
+                yield
+        except Timeout:
+            raise UsageError(f"--out {self.out}: another run trains it; wait for its end, or name another") from None
+
+    def losses(self) -> tuple[float, float]:
+        """Return the first and the last loss of the model in OUT."""
+        known = json.loads((self.out / RECIPE).read_bytes())
+        return known["first loss"], known["last loss"]
+
     def is_done(self) -> bool:
         """Return whether OUT is the model of this recipe."""
         return (self.out / RECIPE).is_file()
@@ -81,7 +103,9 @@ class Keeper:
         temporary = new_temporary(self.folder(step))
         try:
             self._write_model(temporary, model, step)
-            torch.save(optimizer.state_dict(), temporary / _OPTIMIZER)
+            # Through a file of ours, so that a full disk is told as one.
+            with (temporary / _OPTIMIZER).open("wb") as file:
+                torch.save(optimizer.state_dict(), file)
             _move(temporary, self.folder(step))
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

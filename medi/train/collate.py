@@ -1,8 +1,9 @@
 """The rows of a step -> token ids and masks, made ready ahead of the step that needs them.
 
 The joint: instruction and text follow each other with nothing between, and are tokenised once, together. Pooled are the
-tokens that hold a character of the text, and the closing special token; without an instruction, all tokens. These are
-the tokens that sentence-transformers pools for `encode(text, prompt=instruction)`.
+tokens behind those of the instruction, and the closing special token; without an instruction, all tokens. These are the
+tokens that sentence-transformers pools for `encode(text, prompt=instruction)`. Behind an instruction that ends in a
+blank, they are those that hold a character of the text.
 """
 
 import time
@@ -87,11 +88,26 @@ def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Join
     """Return the tokens of each text behind the instruction."""
     encodings = tokenizer.encode_batch([instruction + text for text in texts])
     ends = [len(instruction) + len(text) for text in texts]
-    pooled = [_pooled_from(e, len(instruction), end) for e, end in zip(encodings, ends, strict=True)]
+    alone = len(tokenizer.encode(instruction, add_special_tokens=False).ids)
+    if instruction[-1:].isspace():
+        pooled = [_pooled_from(e, len(instruction), end) for e, end in zip(encodings, ends, strict=True)]
+    else:
+        pooled = [_pooled_behind(e, alone) for e in encodings]
     tokens = Tokens.of([encoding.ids for encoding in encodings], pooled)
     longest = max_length_tokens(tokenizer)
     is_cut = [length == longest and bool(e.overflowing) for length, e in zip(tokens.lengths, encodings, strict=True)]
     return Joined(tokens, np.array(is_cut, dtype=bool))
+
+
+def _pooled_behind(encoding: "Encoding", alone: int) -> int:
+    """Return the place behind as many tokens as the instruction has alone, as sentence-transformers counts.
+
+    Where the last word of an instruction grows into the text, both take the same tokens for the text's.
+    """
+    if alone == 0:
+        return 0
+    opening = encoding.special_tokens_mask.index(0) if 0 in encoding.special_tokens_mask else 0
+    return min(opening + alone, len(encoding.ids) - 1)
 
 
 def _pooled_from(encoding: "Encoding", joint: int, end: int) -> int:

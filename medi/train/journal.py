@@ -52,6 +52,10 @@ class Journal:
             cut[done["task"]] += done["truncated"]
         return +cut
 
+    def steps_without_gradient(self) -> int:
+        """Return how many steps had a gradient of length 0."""
+        return sum(json.loads(line)["gradient_norm"] == 0 for line in self._lines())
+
     def waited_share(self) -> float:
         """Return the share of the time that steps waited for their batch."""
         done = [json.loads(line) for line in self._lines()]

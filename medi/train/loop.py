@@ -174,7 +174,7 @@ def _not_finite(batch: Batch, number: int, loss: float, norm: float) -> str:
     more = f" and {len(batch.ids) - _IDS_SHOWN} more" if len(batch.ids) > _IDS_SHOWN else ""
     return (
         f"step {number + 1} of task {batch.task}: the loss is {loss}, the gradient's norm {norm}; look at its rows "
-        f"({shown}{more}), or lower --learning-rate"
+        f"({shown}{more}), or lower --learning-rate under another --out"
     )
 
 

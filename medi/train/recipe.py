@@ -83,7 +83,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Resources:
-    """What decides speed, memory and how much is kept, and no weight beyond rounding.
+    """What decides speed, memory and how much is kept; of the weights only rounding, and what dropout draws for a text.
 
     `token_budget`: padded tokens a micro-batch, None for what suits the device. `cached`: gradient cache, for steps
     larger than memory. `save_every` in steps, of which the last `keep` stay. `prefetch`: steps made ready ahead.
@@ -98,6 +98,10 @@ class Resources:
     keep: int = 2
     prefetch: int = 4
     trackers: tuple[str, ...] = ("tensorboard",)
+
+    def drawn(self) -> dict[str, object]:
+        """Return what decides which numbers dropout draws for which text; a run goes on with the same only."""
+        return {"token_budget": self.token_budget, "compile": self.compile}
 
     def check(self) -> "Resources":
         """Return self. Raises UsageError for a number below 1."""
@@ -134,7 +138,7 @@ _RANGES = {
     "temperature": _ABOVE_0,
     "sampling_temperature": _ABOVE_0,
     "max_length": (lambda value: value >= 24, "at least 24 tokens: 16 are for the text"),
-    "learning_rate": _ABOVE_0,
+    "learning_rate": (lambda value: 0 < value < 1e30, "a number above 0 and below 1e30"),
     "warmup_ratio": (lambda value: 0 <= value < 1, "a share from 0 to below 1"),
     "weight_decay": (lambda value: math.isfinite(value) and value >= 0, "0 or more"),
     "max_grad_norm": _ABOVE_0,

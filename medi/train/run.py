@@ -7,8 +7,10 @@ import importlib.util
 import json
 import math
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -93,18 +95,23 @@ def run(job: Job, watcher: Watcher) -> Trained:
         MediError: the release does not verify, the model cannot be trained, or a loss is not finite.
     """
     if importlib.util.find_spec("accelerate") is None:
-        raise UsageError("training needs accelerate: pip install 'medi[train]'")
+        raise UsageError("training needs accelerate: pip install '.[train]'")
     job.recipe.check()
     job.resources.check()
     accelerator = _accelerator(job)
     ready = _prepare(job, accelerator, watcher)
-    keeper = Keeper(job.out, ready.recipe.to_json(), job.resources.keep)
+    keeper = Keeper(job.out, ready.recipe.to_json() | job.resources.drawn(), job.resources.keep)
     with accelerator.main_process_first():
         keeper.check()
-    journal = Journal(keeper.run)
     if keeper.is_done():
         watcher.say(f"{job.out} is the model of this recipe already")
-        return Trained(job.out, ready.recipe.max_steps, *journal.losses())
+        return Trained(job.out, ready.recipe.max_steps, *keeper.losses())
+    with keeper.alone() if accelerator.is_main_process else nullcontext():
+        return _go_on(job, ready, accelerator, keeper, watcher)
+
+
+def _go_on(job: Job, ready: _Ready, accelerator: "Accelerator", keeper: Keeper, watcher: Watcher) -> Trained:
+    """Train behind the last step that was kept, or from the start. Raises UsageError where --resume finds none."""
     first_step = (keeper.steps() or [0])[-1]
     if job.resume and not first_step:
         raise UsageError(f"--resume: {keeper.run} holds no step to go on from; leave the option out to begin")
@@ -119,7 +126,9 @@ def run(job: Job, watcher: Watcher) -> Trained:
     )
     if first_step:
         keeper.load_optimizer(first_step, trainer.optimizer)
-    return _loop(trainer, keeper, journal, first_step, watcher)
+    at_wandb = {"dir": str(keeper.run)} | ({"mode": "offline"} if job.offline else {})
+    accelerator.init_trackers("medi-train", init_kwargs={"wandb": at_wandb})
+    return _loop(trainer, keeper, Journal(keeper.run), first_step, watcher)
 
 
 def _accelerator(job: Job) -> "Accelerator":
@@ -206,17 +215,19 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
     Raises MediError where a loss is not finite: the message names the last good step.
     """
     accelerator, steps = trainer.accelerator, trainer.recipe.max_steps
-    accelerator.init_trackers("medi-train", init_kwargs={"wandb": {"dir": str(keeper.run)}})
     is_main = accelerator.is_main_process
     if is_main:
         journal.begin(first_step)
+    kept_seconds = time.monotonic()
     try:
         for done in train(trainer, first_step):
             if is_main:
                 journal.add(done)
                 accelerator.log({name: getattr(done, name) for name in _LOGGED}, step=done.step)
-                if done.step % trainer.resources.save_every == 0 and done.step < steps:
+                is_due = time.monotonic() - kept_seconds > _KEEP_SECONDS
+                if (is_due or done.step % trainer.resources.save_every == 0) and done.step < steps:
                     keeper.save_step(done.step, trainer.model, trainer.optimizer)
+                    kept_seconds = time.monotonic()
             watcher.step(done)
         first_loss, last_loss = journal.losses()
         if is_main:
@@ -226,7 +237,7 @@ def _loop(trainer: Trainer, keeper: Keeper, journal: Journal, first_step: int, w
         accelerator.wait_for_everyone()
     except MediError as error:
         kept = keeper.steps()
-        last = f"the last good step is {keeper.folder(kept[-1])}" if kept else "no step was kept yet"
+        last = f"the last step kept before it is {keeper.folder(kept[-1])}" if kept else "no step was kept yet"
         raise MediError(f"{error}; {last}") from error
     finally:
         accelerator.end_training()
@@ -238,10 +249,15 @@ def _account(journal: Journal, recipe: Recipe) -> str:
     cut = journal.truncated()
     most = ", ".join(f"{task} {texts:,}" for task, texts in cut.most_common(_TASKS_SHOWN))
     told = f"{cut.total():,}" + (f" in {len(cut)} tasks, most in {most}" if cut else "")
-    return f"texts cut at {recipe.max_length} tokens: {told}; waited for batches {journal.waited_share():.2%} of the time"
+    idle = journal.steps_without_gradient()
+    return (
+        f"texts cut at {recipe.max_length} tokens: {told}; waited for batches {journal.waited_share():.2%} of the time"
+    ) + (f"; {idle:,} steps changed nothing: masks left no text to tell a positive from" if idle else "")
 
 
 _TASKS_SHOWN = 3
+# A run that is stopped loses no more than this, however slow its steps.
+_KEEP_SECONDS = 600.0
 _LOGGED = ("loss", "learning_rate", "gradient_norm", "tokens", "padded_tokens", "waited_seconds", "seconds")
 
 

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the run failed, 2 the call was wrong, 130 and 143 stopped.
 """
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -116,7 +117,9 @@ def line_of(error: Exception) -> str:
 
 def _say(message: str) -> None:
     """Write one line to stderr, whatever the message holds."""
-    print(f"medi: {shown(' '.join(message.split()))}", file=sys.stderr)
+    # Of the processes of one training run the first speaks for all.
+    if os.environ.get("RANK", "0") == "0":
+        print(f"medi: {shown(' '.join(message.split()))}", file=sys.stderr)
 
 
 def _say_fault(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

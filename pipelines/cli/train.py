@@ -64,8 +64,9 @@ def _train(options: Mapping[str, object], runner: str) -> None:
 
             trained = run(job, shows)
     if is_first:
-        first, last = f"{trained.first_loss:.4f}", f"{trained.last_loss:.4f}"
-        shows.say(f"mean loss {first} in the first steps of the tasks, {last} in their last")
+        first, last = trained.first_loss, trained.last_loss
+        told = f"{first:.4f} in the first steps of the tasks, {last:.4f} in their last"
+        shows.say(f"mean loss {told if first != last else f'{first:.4f}: no task had two steps of its size'}")
         print(trained.out)
 
 
