@@ -48,6 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Path
     return folder
 
 
+@pytest.mark.slow
 def test_the_page_gives_the_releases_that_it_names(folder: Path) -> None:
     releases = folder / "data" / "medi"
     assert sorted(path.name for path in releases.iterdir()) == ["msrp", "msrp-clean", "questions", "sentences"]
@@ -79,6 +80,7 @@ def test_every_option_of_the_page_is_one(folder: Path, capsys: pytest.CaptureFix
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known
 
 
+@pytest.mark.slow
 def test_the_real_table_gives_the_numbers_of_the_page(
     folder: Path, tmp_path: Path, tiny_encoder: Path, repo_root: Path
 ) -> None:

@@ -198,6 +198,7 @@ def test_a_python_file_goes_through_everything(
     assert files_of(tmp_path / "three") == files_of(tmp_path / "again")
 
 
+@pytest.mark.slow
 def test_what_the_file_says_decides_the_bytes_and_nothing_else(
     recipes: Path, call: list[str], tmp_path: Path, tiny_encoder: Path
 ) -> None:

@@ -120,7 +120,7 @@ def _remarkable(table: pa.Table, first: bool) -> pa.Table:
     numbers = set(range(min(len(table), RANDOM_EXAMPLES + 2))) if first else set()
     if len(scored):
         numbers |= {int(scored[scores[scored].argmax()]), int(scored[scores[scored].argmin()])}
-    return table.take(sorted(numbers))
+    return table.take(pa.array(sorted(numbers), pa.int64()))
 
 
 def _counted(values: pa.ChunkedArray) -> Counter[str]:
