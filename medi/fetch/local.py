@@ -133,7 +133,5 @@ def is_remembered(path: Path, memo_dir: Path) -> bool:
     except OSError:
         return False
     return bool(
-        _remembered(
-            memo, {"path": os.fspath(path.absolute()), "size": state.st_size, "mtime_ns": state.st_mtime_ns}
-        )
+        _remembered(memo, {"path": os.fspath(path.absolute()), "size": state.st_size, "mtime_ns": state.st_mtime_ns})
     )
