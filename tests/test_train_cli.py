@@ -154,3 +154,9 @@ def test_a_run_in_prefect_has_the_same_weights(release: Path, tiny_t5_encoder: P
     one, other = (tmp_path / runner / "model.safetensors" for runner in ("none", "prefect"))
     assert one.read_bytes() == other.read_bytes()
     assert (tmp_path / "workspace" / "prefect").is_dir()
+
+
+@pytest.mark.parametrize("epochs", [0.0, -1.0, float("nan"), float("inf")])
+def test_passes_over_the_rows_are_a_number_above_0(epochs: float) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--epochs {epochs}: give a number above 0")):
+        job_of({"release": "r", "model": "m", "out": "o", "epochs": epochs})

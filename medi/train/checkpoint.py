@@ -6,6 +6,7 @@ on: `step-<number>/`, each such a folder too, with the optimizer's state inside.
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,8 +104,7 @@ class Keeper:
         temporary = new_temporary(self.folder(step))
         try:
             self._write_model(temporary, model, step)
-            # Through a file of ours, so that a full disk is told as one.
-            with (temporary / _OPTIMIZER).open("wb") as file:
+            with _disk_errors(), (temporary / _OPTIMIZER).open("wb") as file:
                 torch.save(optimizer.state_dict(), file)
             _move(temporary, self.folder(step))
         finally:
@@ -138,10 +138,26 @@ class Keeper:
         self, folder: Path, model: "SentenceTransformer", step: int, facts: Mapping[str, object] | None = None
     ) -> None:
         """Write a sentence-transformers folder with the recipe and a card."""
-        model.save(str(folder), create_model_card=False)
+        with _disk_errors():
+            model.save(str(folder), create_model_card=False)
         card = model_card(self.recipe, step, facts or {})
         (folder / "README.md").write_text(card, encoding="utf-8")
         write_json(folder / RECIPE, {"recipe": self.recipe, "step": step, **(facts or {})})
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Raise what the disk said as OSError: torch and safetensors put an error of their own over it."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (RuntimeError, SafetensorError) as error:
+        if said := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(said[1]), os.strerror(int(said[1]))) from error
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
 
 
 def _recipe_in(folder: Path) -> dict[str, object]:

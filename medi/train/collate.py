@@ -87,11 +87,11 @@ def max_length_tokens(tokenizer: "Tokenizer") -> int:
 def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Joined:
     """Return the tokens of each text behind the instruction."""
     encodings = tokenizer.encode_batch([instruction + text for text in texts])
-    ends = [len(instruction) + len(text) for text in texts]
-    alone = len(tokenizer.encode(instruction, add_special_tokens=False).ids)
     if instruction[-1:].isspace():
+        ends = [len(instruction) + len(text) for text in texts]
         pooled = [_pooled_from(e, len(instruction), end) for e, end in zip(encodings, ends, strict=True)]
     else:
+        alone = len(tokenizer.encode(instruction, add_special_tokens=False).ids)
         pooled = [_pooled_behind(e, alone) for e in encodings]
     tokens = Tokens.of([encoding.ids for encoding in encodings], pooled)
     longest = max_length_tokens(tokenizer)
@@ -102,7 +102,7 @@ def join(tokenizer: "Tokenizer", instruction: str, texts: Sequence[str]) -> Join
 def _pooled_behind(encoding: "Encoding", alone: int) -> int:
     """Return the place behind as many tokens as the instruction has alone, as sentence-transformers counts.
 
-    Where the last word of an instruction grows into the text, both take the same tokens for the text's.
+    It counts them also where the instruction's last word grows into the text.
     """
     if alone == 0:
         return 0
@@ -112,8 +112,6 @@ def _pooled_behind(encoding: "Encoding", alone: int) -> int:
 
 def _pooled_from(encoding: "Encoding", joint: int, end: int) -> int:
     """Return the place of the first token that holds a character of the text; a text without one has the last token."""
-    if joint == 0:
-        return 0
     # A blank at the joint may belong to no token, or to the word behind it.
     places = (encoding.char_to_token(place) for place in range(joint, end))
     return next((token for token in places if token is not None), len(encoding.ids) - 1)

@@ -134,10 +134,12 @@ def graph(model: "SentenceTransformer") -> Graph:
     """Return what a model keeps for its backward pass, in float32 with dropout.
 
     Measured on MiniLM: 104 bytes a layer for each dimension of a token, 13 for each head of a pair of tokens; without
-    dropout attention keeps nothing, in bfloat16 it is four fifths.
+    dropout attention keeps nothing, in bfloat16 it is four fifths. A model that does not say its sizes is taken to fit.
     """
     config = model[0].model.config  # pyright: ignore[reportAttributeAccessIssue]
     named = ("num_hidden_layers", "hidden_size", "num_attention_heads")
+    if not all(hasattr(config, name) for name in named):
+        return Graph(1, 0)
     layers, width, heads = (int(getattr(config, name)) for name in named)
     return Graph(layers * 104 * width, layers * 13 * heads)
 

@@ -40,34 +40,19 @@ Sampling = Annotated[
 ]
 SamplingTemperature = Annotated[float | None, _option("T", "T of --sampling temperature.  [default: 2]")]
 Remainder = Annotated[
-    str | None,
-    _option(
-        "keep|drop",
-        "A task's last rows that fill no batch: a smaller step, or none.  [default: keep]",
-    ),
+    str | None, _option("keep|drop", "A task's last rows that fill no batch: a smaller step, or none.  [default: keep]")
 ]
 Level = Annotated[
-    str | None,
-    _option(
-        "none|tag|simple|detailed",
-        "How much instructions say.  [default: what the shards say]",
-    ),
+    str | None, _option("none|tag|simple|detailed", "How much instructions say.  [default: what the shards say]")
 ]
 NoInstructions = Annotated[bool, _flag("no-instructions", "The same as --level none.")]
 Tasks = Annotated[
     str | None,
-    _option(
-        "all|symmetric|asymmetric",
-        "Tasks with one instruction for both sides, or with two.  [default: all]",
-    ),
+    _option("all|symmetric|asymmetric", "Tasks with one instruction for both sides, or with two.  [default: all]"),
 ]
 NoSuperNi = Annotated[bool, _flag("no-super-ni", "Leave the Super-NI tasks out.")]
 SkipLongInstructions = Annotated[
-    bool,
-    _flag(
-        "skip-long-instructions",
-        "Leave out tasks whose instruction leaves less than 16 tokens for the text.",
-    ),
+    bool, _flag("skip-long-instructions", "Leave out tasks whose instruction leaves less than 16 tokens for the text.")
 ]
 MaxLength = Annotated[int | None, _option("N", "Tokens of a text.  [default: the model's]")]
 LearningRate = Annotated[float | None, _option("F", "Highest, of AdamW; it falls to 0.  [default: 2e-5]")]
@@ -75,11 +60,7 @@ WarmupRatio = Annotated[float | None, _option("F", "Share of the steps in which 
 WeightDecay = Annotated[float | None, _option("F", "Of AdamW.  [default: 0]")]
 MaxGradNorm = Annotated[float | None, _option("F", "Longer gradients are cut to it.  [default: 1]")]
 Dtype = Annotated[
-    str | None,
-    _option(
-        "float32|bfloat16",
-        "Arithmetic of the model; weights stay float32.  [default: float32]",
-    ),
+    str | None, _option("float32|bfloat16", "Arithmetic of the model; weights stay float32.  [default: float32]")
 ]
 Seed = Annotated[int | None, _option("N", "Of batches and dropout.  [default: 0]")]
 Resume = Annotated[bool, _flag("resume", "Go on with a stopped run, and fail where there is none.")]
