@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medi.errors import MediError
-from medi.store import fsync, publishing, write_json
+from medi.publish import fsync, publishing, write_json
 
 CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20

@@ -50,7 +50,9 @@ def medi_build(
     """Run `medi build` in a process of its own."""
     call = [sys.executable, "-m", "pipelines.build", *map(str, args)]
     variables = {**os.environ, "PYTHONPATH": str(REPO), **(environment or {})}
-    return subprocess.run(call, capture_output=True, text=True, check=False, env=variables, cwd=cwd or REPO)
+    return subprocess.run(
+        call, capture_output=True, text=True, check=False, env=variables, cwd=cwd or REPO, timeout=900
+    )
 
 
 def files_of(release: Path) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"torch", "faiss", "sentence_transformers", "transformers", "datasets", "pandas", "mteb", "sklearn"}
 # What a room may import of ours, beside medi.errors and itself; rooms that are not named here compose, and may choose.
 WALLS = {
-    "schema": set(), "source": set(), "store": set(), "errors": set(), "sources": {"source"},
+    "schema": set(), "source": set(), "store": {"publish"}, "publish": set(), "errors": set(), "sources": {"source"},
     "ingest": {"schema", "source"}, "super_ni": {"schema", "source"}, "instruct": {"schema", "source"},
     "embed": {"schema", "encoder"}, "mine": {"schema", "profiles"}, "profiles": set(), "sample": {"schema"},
     "domains": {"schema"}, "encoder": set(),

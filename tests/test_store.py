@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from medi.errors import MediError
+from medi.publish import new_temporary, publish, remove_orphans, write_json
 from medi.schema import digest_of, digest_table
-from medi.store import Record, Store, new_temporary, publish, remove_orphans, write_json
+from medi.store import Record, Store
 
 TABLE = pa.table({"id": ["a", "b"], "n": [1, 2]})
 
@@ -80,7 +81,7 @@ def test_publish_raises_where_a_stranger_holds_the_place(tmp_path: Path) -> None
 
 def test_only_orphans_are_removed(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from medi.store import new_temporary;"
+        "import sys; from pathlib import Path; from medi.publish import new_temporary;"
         f"new_temporary(Path({str(tmp_path)!r}) / 'dead')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -100,7 +101,7 @@ def test_a_temporary_of_another_form_or_another_host_stays(tmp_path: Path) -> No
 
 def test_orphans_are_looked_for_while_another_build_renames_its_folders(tmp_path: Path) -> None:
     code = (
-        "import shutil, sys; from pathlib import Path; from medi.store import new_temporary\n"
+        "import shutil, sys; from pathlib import Path; from medi.publish import new_temporary\n"
         f"root = Path({str(tmp_path)!r})\n"
         "while True:\n"
         "    for n in range(40):\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from medi.publish import remove_orphans
 from medi.release.swap import remove_leftovers
 from medi.release.verify import verify
-from medi.store import remove_orphans
 from tests.builds import REPO, medi_build
 from tests.torture import ROUTE, Ground, chunk_round, completed, interrupted, kill_round, moment_in, older, table
 from tests.unharmed import content_of, temporaries

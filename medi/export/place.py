@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
-from medi.store import fsync, new_temporary, remove_orphans, write_json
+from medi.publish import fsync, new_temporary, remove_orphans, write_json
 
 RECEIPT = "medi-export/1"
 Facts = dict[str, object]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from medi.errors import MediError
 from medi.fetch.settings import silent
-from medi.store import temporary_name
+from medi.publish import temporary_name
 
 _BLOCK_BYTES = 1 << 20
 # File systems give times in steps of up to 2 s: a younger file may change once more without a new mtime.

@@ -18,6 +18,7 @@ from medi.imported.spill import Spill, Spilled
 from medi.imported.tasks import Imported, import_source, read, source_of
 from medi.ingest.draw import reason_of
 from medi.ingest.parse import parse
+from medi.publish import new_temporary, remove_orphans
 from medi.read import raw_batches
 from medi.release.manifest import Json, RawFile
 from medi.release.swap import refuse_strangers
@@ -25,7 +26,6 @@ from medi.release.verify import verify
 from medi.shards import Contents, write_release
 from medi.source import Bad, Drop
 from medi.sources import ALL
-from medi.store import new_temporary, remove_orphans
 
 Say = Callable[[str], None]
 _SHAPE = 'an array of {"query": [instruction, text], "pos": [...], "neg": [...], "task_name": text}'

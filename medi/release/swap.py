@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
+from medi.publish import fsync
 from medi.release.manifest import MANIFEST, RUN
-from medi.store import fsync
 
 _MARK = ".replacing"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from medi.errors import MediError, UsageError
-from medi.store import fsync, new_temporary, remove_orphans, write_json
+from medi.publish import fsync, new_temporary, remove_orphans, write_json
 from medi.train.card import model_card
 from medi.train.recipe import difference
 

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from medi.errors import MediError
+from medi.publish import fsync, publishing, write_json
 from medi.release import Release, open_parquet, open_release, read_group
 from medi.release.manifest import MANIFEST, FileEntry, TaskEntry
 from medi.release.verify import verify
 from medi.schema import digest_of
-from medi.store import Record, Store, fsync, publishing, write_json
+from medi.store import Record, Store
 
 # What a trainer reads of a shard; another list is another artifact.
 COLUMNS = (

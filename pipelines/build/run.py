@@ -16,11 +16,11 @@ from rich.console import Console
 from medi.errors import MediError, UsageError
 from medi.fetch import forget_hosts
 from medi.own import spec_from, spec_json
+from medi.publish import remove_orphans
 from medi.release import open_release
 from medi.release.swap import finish_swap, refuse_strangers, remove_leftovers
 from medi.release.verify import verify
 from medi.shards import manifest_head, same_release, write_release
-from medi.store import remove_orphans
 from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare

@@ -1,0 +1,115 @@
+"""Puts folders and files in their place at once: written under a temporary name beside it, made durable, renamed.
+
+A temporary name tells host, process and the process's start, so that what a killed process left is known and removed.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+_COUNTER = itertools.count()
+_TEMPORARY = ".tmp-"
+
+
+def temporary_name() -> str:
+    """Return a name that nothing has yet, made of host, process and its start, so that orphans are known."""
+    return f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-{_start_of(os.getpid())}-{next(_COUNTER)}"
+
+
+def new_temporary(final: Path) -> Path:
+    """Return a new empty folder beside `final`."""
+    temporary = final.parent / temporary_name()
+    temporary.mkdir(parents=True)
+    return temporary
+
+
+@contextmanager
+def publishing(final: Path) -> Iterator[Path]:
+    """Yield a new empty folder that becomes `final` when the block ends well; else it is removed, as a full disk needs
+    its bytes.
+    """
+    temporary = new_temporary(final)
+    try:
+        yield temporary
+        publish(temporary, final)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def publish(temporary: Path, final: Path) -> None:
+    """Rename a finished folder into place, durable; where another worker was first, drop ours."""
+    fsync(temporary)
+    try:
+        temporary.rename(final)
+    except OSError:
+        if not (final / "record.json").exists():
+            raise
+        shutil.rmtree(temporary)
+    fsync(final.parent)
+
+
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Write a JSON file, keys sorted, and make it durable. Raises TypeError for a value without a JSON form."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    path.write_bytes(text.encode())
+    fsync(path)
+
+
+def fsync(path: Path) -> None:
+    """Flush a file or a folder's entries to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_orphans(root: Path, deep: bool = True) -> int:
+    """Delete temporary files and folders below `root`, or right in it, whose process is gone. Returns how many went."""
+    gone = 0
+    # Other builds rename and remove folders meanwhile: os.walk passes over what is no longer there.
+    for parent, names, files in os.walk(root):
+        temporaries = [name for name in names if name.startswith(_TEMPORARY)]
+        names[:] = sorted(set(names) - set(temporaries)) if deep else []
+        for name in filter(_is_orphan, temporaries):
+            shutil.rmtree(Path(parent, name), ignore_errors=True)
+            gone += 1
+        for name in files:
+            if name.startswith(_TEMPORARY) and _is_orphan(name):
+                Path(parent, name).unlink(missing_ok=True)
+                gone += 1
+    return gone
+
+
+def _is_orphan(name: str) -> bool:
+    """Return whether a temporary folder of this name was made here by a process that is gone."""
+    host, *numbers = name.removeprefix(_TEMPORARY).rsplit("-", 3)
+    if host != socket.gethostname() or len(numbers) != 3 or not numbers[0].isdigit():
+        return False
+    return _start_of(int(numbers[0])) != numbers[1]
+
+
+def _start_of(pid: int) -> str:
+    """Return when a process started (kernel ticks), so that a reused process id is not taken for the old one."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return _alive_without_proc(pid)
+
+
+def _alive_without_proc(pid: int) -> str:
+    """Return "0" for a living process and "" for a dead one, where there is no /proc to ask."""
+    if Path("/proc/self/stat").exists():
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        return "0"
+    return "0"
