@@ -15,8 +15,8 @@ from pipelines.cli.app import line_of, main
 
 # What would keep a person waiting for `medi --help`: it takes 0.3 s without them, pyarrow and numpy alone add 0.3 s.
 HEAVY = (
-    "torch", "faiss", "sentence_transformers", "transformers", "mteb", "prefect", "datasets", "pandas", "pyarrow", "numpy",
-    "scipy", "huggingface_hub", "httpx", "plotly", "jinja2",
+    "torch", "faiss", "sentence_transformers", "transformers", "mteb", "prefect", "datasets", "pandas", "pyarrow",
+    "numpy", "scipy", "huggingface_hub", "httpx", "plotly", "jinja2",
 )  # fmt: skip
 
 
