@@ -9,7 +9,7 @@ KILLS ?= 40
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 INSTALLED = .venv/installed
 
-.PHONY: install sample train-sample test test-slow test-real torture real lint clean
+.PHONY: install sample train-sample test test-slow test-real torture bench real lint clean
 
 install: $(INSTALLED)
 
@@ -38,7 +38,11 @@ test: $(INSTALLED)
 test-slow: $(INSTALLED)
 	.venv/bin/python -m pytest -q -n $(JOBS) -m "slow and not real"
 
-test-real: $(INSTALLED)
+test-# Times each stage beside its peers, an hour; writes benchmarks/RESULTS.md. Nothing else should run meanwhile.
+bench: $(INSTALLED)
+	.venv/bin/python -m benchmarks
+
+real: $(INSTALLED)
 	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi
 
 # Kills builds at random moments and runs them again, some minutes; prints a table.

@@ -80,10 +80,10 @@ def test_lines_that_no_test_can_bring_about_stand_in_the_code() -> None:
 
 
 def test_numbers_of_speed_are_measured_ones() -> None:
-    """Every number with a point or a comma in what docs/train.md says of speed stands in benchmarks/RESULTS.md."""
+    """Every number with a point or a comma in what docs/train.md says of speed stands in benchmarks/NOTES.md."""
     told = (ROOT / "docs" / "train.md").read_text().partition("\n## Speed\n")[2].partition("\n## ")[0]
     numbers = re.findall(r"\d+[.,]\d+", told)
-    measured = re.findall(r"\d+[.,]\d+", (ROOT / "benchmarks" / "RESULTS.md").read_text())
+    measured = re.findall(r"\d+[.,]\d+", (ROOT / "benchmarks" / "NOTES.md").read_text())
     assert len(numbers) >= 15
     assert [number for number in numbers if number not in measured] == []
 
