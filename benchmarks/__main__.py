@@ -41,7 +41,7 @@ def opening() -> str:
     """Return what stands above the sections: what the page is, the machine, the versions."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS)
     return (
-        "# Results\n\nWritten by `make bench`: each way in a fresh process with two threads, the ways in turn, medians.\n"
+        "# Results\n\nWritten by `make bench`: a fresh process for each way, two threads, ways in turn, medians.\n"
         "What was learned, and the trainer's speed, is in [NOTES.md](NOTES.md).\n\n"
         f"Machine: {processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb()} GB, Python "
         f"{platform.python_version()}. {versions}.\n"
