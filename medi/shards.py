@@ -77,10 +77,8 @@ def write_release(
     if fault:
         raise _fault_of_medi(f"the manifest would be wrong: {fault}")
     with replacing(out) as folder:
-        digest = ContentDigest()
-        files = _write_shards(folder, _groups(contents, digest), shard_bytes)
+        files, manifest["content_digest"] = write_shards(folder, contents, shard_bytes)
         files.append(_write_positives(folder, contents))
-        manifest["content_digest"] = digest.hexdigest()
         if measures := contents.measures():
             files.append(_write_text(folder, MEASURES_FILE, canonical_json(measures).decode() + "\n"))
         files.append(_write_text(folder, CARD, dataset_card(manifest)))
@@ -200,8 +198,18 @@ def _groups(contents: Contents, digest: ContentDigest) -> Iterator[pa.Table]:
     order.check_end()
 
 
-def _write_shards(folder: Path, groups: Iterator[pa.Table], shard_bytes: int) -> list[FileEntry]:
-    """Write data/*.parquet; a shard is opened by the row group it begins with, so none is empty."""
+def write_shards(folder: Path, contents: Contents, shard_bytes: int = SHARD_BYTES) -> tuple[list[FileEntry], str]:
+    """Write data/*.parquet into a release's folder; return the files' entries and the content digest.
+
+    Raises MediError where there is no row, or where rows, order and counts do not meet.
+    """
+    digest = ContentDigest()
+    files = _write_data(folder, _groups(contents, digest), shard_bytes)
+    return files, digest.hexdigest()
+
+
+def _write_data(folder: Path, groups: Iterator[pa.Table], shard_bytes: int) -> list[FileEntry]:
+    """Write the shards; one is opened by the row group it begins with, so none is empty."""
     data = folder / "data"
     data.mkdir()
     rows = []
