@@ -1,4 +1,4 @@
-"""Runs all paired benchmarks and writes benchmarks/RESULTS.md: `python -m benchmarks [NAME ...] [--repeats 5]`.
+"""Runs all paired benchmarks and writes benchmarks/RESULTS.md: `python -m benchmarks [NAME ...] [--repeats N]`.
 
 With names, only those run, and only their sections are replaced.
 """
@@ -22,12 +22,12 @@ def main() -> None:
     """Run what was asked for, and write the page after each section, so that a run that is cut loses little."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int)
     options = parser.parse_args()
     for name in options.names:
         benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
         sections = sections_of(RESULTS.read_text() if RESULTS.exists() else "")
-        sections[benchmark.title] = paired.section(benchmark, options.repeats)
+        sections[benchmark.title] = paired.section(benchmark, options.repeats or benchmark.repeats)
         titles = [importlib.import_module(f"benchmarks.{each}").BENCHMARK.title for each in NAMES]
         RESULTS.write_text("\n".join([opening(), *(sections[title] for title in titles if title in sections)]))
 

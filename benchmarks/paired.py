@@ -4,6 +4,7 @@ A benchmark is a module with a BENCHMARK and, at its end, `paired.main(BENCHMARK
 
     python -m benchmarks.NAME                    all ways in turn, five times, and the table
     python -m benchmarks.NAME --repeats 1        once, to see that it works
+    python -m benchmarks.NAME --rows 1000        over smaller inputs, where a benchmark has a number of rows
     python -m benchmarks.NAME --way WAY --folder FOLDER    one way over inputs that lie there, as a line of JSON
 
 `python -m benchmarks` (`make bench`) runs them all and writes benchmarks/RESULTS.md.
@@ -53,7 +54,7 @@ Way = Callable[[Path], Measured]
 class Benchmark:
     """Ways to do one thing. `prepare` makes the inputs in an empty folder once, and says in a sentence what they are.
 
-    A way loads what it needs, then calls `measure` around what is timed.
+    A way loads what it needs, then calls `measure` around what is timed. `repeats` holds where nobody says another.
     """
 
     module: str
@@ -61,6 +62,9 @@ class Benchmark:
     prepare: Callable[[Path], str]
     ways: Mapping[str, Way]
     ratios: Sequence[Ratio] = ()
+    repeats: int = 5
+    # What the runs of each way took -> a line of Markdown below the table.
+    draw: Callable[[Mapping[str, list[dict]]], str] | None = None
 
 
 def measure(work: Callable[[], Mapping[str, float | str]]) -> Measured:
@@ -80,13 +84,17 @@ def resident_bytes(field_name: str) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field_name + ":"))
 
 
-def main(benchmark: Benchmark) -> None:
-    """Run a benchmark as its command line says."""
+def main(benchmark: Benchmark, resized: Callable[[int], Benchmark] | None = None) -> None:
+    """Run a benchmark as its command line says; `resized` gives it with so many rows."""
     parser = argparse.ArgumentParser(description=benchmark.title)
     parser.add_argument("--way", choices=benchmark.ways)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=benchmark.repeats)
+    if resized:
+        parser.add_argument("--rows", type=int)
     options = parser.parse_args()
+    if resized and options.rows:
+        benchmark = resized(options.rows)
     if options.way:
         measured = benchmark.ways[options.way](options.folder)
         print(json.dumps(vars(measured) | {"found": dict(measured.found)}))
@@ -107,6 +115,8 @@ def section(benchmark: Benchmark, repeats: int, folder: Path | None = None) -> s
                 print(f"{benchmark.module} {number + 1}/{repeats} {way}: {told}", file=sys.stderr, flush=True)
     lines = [f"## {benchmark.title}", "", said, "", f"`python -m {benchmark.module}`, medians of {repeats}.", ""]
     lines += [*_table(taken), "", *(_reached(ratio, taken) for ratio in benchmark.ratios)]
+    if benchmark.draw:
+        lines += ["", benchmark.draw(taken)]
     return "\n".join(lines).rstrip() + "\n"
 
 

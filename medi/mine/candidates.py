@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from medi.mine.search import Found, Lists, Search, top_k
 from medi.mine.texts import Known, PairRules, Texts, conflicting, equal_to, known_positives
+from medi.mine.two_space import nearest_in_both
 from medi.profiles import CANDIDATES_KEPT
 from medi.schema import CANDIDATES, Counts
 
@@ -58,17 +59,12 @@ def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.T
 
 
 def text_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
-    """Return CANDIDATES of a text task: by s_pos as positives, by s_neg as negatives (paper 2.3).
-
-    One inner-product search answers both: among [x; y], for [x; y] and for [x; -y].
-    """
+    """Return CANDIDATES of a text task: by s_pos as positives, by s_neg as negatives (paper 2.3)."""
     inputs, outputs = (texts.vectors_of(rows[column].to_pylist()) for column in ("query", "output"))
     classes = texts.classes(rows["query"].to_pylist())
-    both, barred = np.hstack([inputs, outputs]), Lists.of(equal_to(classes, classes))
-    positives = top_k(both, both, CANDIDATES_KEPT, barred, search)
-    negatives = top_k(np.hstack([inputs, -outputs]), both, CANDIDATES_KEPT, barred, search)
+    both = nearest_in_both(inputs, outputs, CANDIDATES_KEPT, Lists.of(equal_to(classes, classes)), search)
     # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
-    sides = [(found.numbers, np.clip(found.scores, -2, 2), found.barred) for found in (positives, negatives)]
+    sides = [(found.numbers, np.clip(found.scores, -2, 2), found.barred) for found in both]
     return _table(rows, np.arange(len(rows)), sides[0], sides[1])
 
 
