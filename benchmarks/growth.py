@@ -23,7 +23,7 @@ def prepare(folder: Path) -> str:
         write_lines(folder / f"{lines}.jsonl.gz", lines, array)
     return (
         f"Ingest of lines of some 450 bytes, quota {ingest.QUOTA_ROWS:,}: up to 30,000 lines all are parsed, of more "
-        f"those drawn. Mining compares n queries with n documents of {DIMENSION} dimensions, each with all: 64 candidates "
+        f"those drawn. Mining compares n queries with n documents of {DIMENSION} dimensions: 64 candidates "
         "a row, then pairs with four negatives. Shards have four negatives a row."
     )
 
@@ -79,7 +79,7 @@ def mined(rows: int, folder: Path) -> Measured:
 
 
 def vectors(places: np.ndarray) -> np.ndarray:
-    """Return unit vectors [n, DIMENSION]: those of a pair, which have one place, close, some 20 pairs around a centre."""
+    """Return unit vectors [n, DIMENSION]: close for those of one place, some 20 places around a centre."""
     random = np.random.default_rng(0)
     count = int(places.max()) + 1
     centres = random.normal(size=(count // _CLUSTER_ROWS + 1, DIMENSION))
