@@ -19,6 +19,8 @@ QUARANTINE_ROWS = 1_000
 STRICT = "which --strict forbids"
 _SLACK_ROWS = 4_096
 _TOP = np.iinfo(np.uint64).max
+# Where a line stands and what it is: file, whether it has lines, line or key, byte, bytes.
+_Found = tuple[str, bool, int | str, int | None, bytes]
 
 
 class Line(NamedTuple):
@@ -86,9 +88,7 @@ def rank_of(line: bytes, seed: int) -> int:
 
 def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
     """Return the lines to parse, in the order in which they are taken: by rank, or as they stand in the files."""
-    drawn = Drawn()
-    held: dict[int, Line] = {}
-    ceiling = _TOP
+    drawn, lowest = Drawn(), _Lowest(how)
     files: set[str] = set()
     for whole in batches:
         batch = _readable(whole, how, drawn)
@@ -96,25 +96,58 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
         ranks = np.fromiter(hashes, np.uint64, len(batch.lines))
         _check_lines(batch, ranks, how, drawn, batch.file not in files)
         files.add(batch.file)
-        if how.take == "first":
-            _take_first(batch, ranks, how, drawn)
-            if not (drawn.complete or how.check_all_lines):
-                break
+        if how.take == "hash":
+            lowest.add(batch, ranks)
             continue
-        for index in np.flatnonzero((ranks <= ceiling) & (ranks >= np.uint64(how.start))).tolist():
-            rank = int(ranks[index])
-            drawn.times[rank] += 1
-            if rank not in held:
-                held[rank] = _line(batch, index, rank)
-            elif natural((again := _line(batch, index, rank)).origin) < natural(held[rank].origin):
-                held[rank] = again
-        if len(held) > how.keep_rows + how.keep_rows // 4 + _SLACK_ROWS:
-            ceiling = _lower_ceiling(held, how.keep_rows, drawn)
+        _take_first(batch, ranks, how, drawn)
+        if not (drawn.complete or how.check_all_lines):
+            break
     if how.take == "hash":
-        if len(held) > how.keep_rows:
-            _lower_ceiling(held, how.keep_rows, drawn)
-        drawn.lines = [held[rank] for rank in sorted(held)]
+        lowest.settle()
+        drawn.complete = lowest.complete
+        drawn.lines = [_line(rank, *found) for rank, found in zip(lowest.ranks.tolist(), lowest.found, strict=True)]
+        drawn.times = Counter(dict(zip(lowest.ranks.tolist(), lowest.times.tolist(), strict=True)))
     return drawn
+
+
+class _Lowest:
+    """The distinct lines of the lowest ranks, with how often each was found.
+
+    Lines gather as they come and are settled when a quarter too many stand there: one sort in numpy, where a dict would
+    cost some microseconds for each line that comes and goes.
+    """
+
+    def __init__(self, how: Draw) -> None:
+        self.ranks, self.times = np.empty(0, np.uint64), np.empty(0, np.int64)
+        self.found: list[_Found] = []
+        self.complete = True
+        self._keep_rows, self._start, self._ceiling = how.keep_rows, np.uint64(how.start), np.uint64(_TOP)
+        self._new: list[np.ndarray] = []
+
+    def add(self, batch: RawBatch, ranks: np.ndarray) -> None:
+        """Take the lines that may be among the lowest."""
+        wanted = np.flatnonzero((ranks <= self._ceiling) & (ranks >= self._start))
+        self._new.append(ranks[wanted])
+        self.found += [_found(batch, index) for index in wanted.tolist()]
+        if len(self.found) > self._keep_rows + self._keep_rows // 4 + _SLACK_ROWS:
+            self.settle()
+
+    def settle(self) -> None:
+        """Sort by rank, lay equal lines together (the one of the smallest origin stands for all), keep the lowest."""
+        ranks = np.concatenate([self.ranks, *self._new])
+        times = np.concatenate([self.times, np.ones(len(ranks) - len(self.times), np.int64)])
+        distinct, first, place = np.unique(ranks, return_index=True, return_inverse=True)
+        if len(distinct) < len(ranks):
+            for index in np.setdiff1d(np.arange(len(ranks)), first).tolist():
+                at = place[index]
+                if natural(_origin(*self.found[index][:3])) < natural(_origin(*self.found[first[at]][:3])):
+                    first[at] = index
+        kept = slice(self._keep_rows)
+        self.found = [self.found[index] for index in first[kept].tolist()]
+        self.ranks, self.times = distinct[kept], np.bincount(place, times, len(distinct)).astype(np.int64)[kept]
+        self._new = []
+        if len(distinct) > self._keep_rows:
+            self.complete, self._ceiling = False, self.ranks[-1]
 
 
 def _readable(batch: RawBatch, how: Draw, drawn: Drawn) -> RawBatch:
@@ -170,15 +203,6 @@ def needs_mending(mends: Iterable[str]) -> str:
     return f"needs mending ({', '.join(sorted(mends))}), {STRICT}"
 
 
-def _lower_ceiling(held: dict[int, Line], keep_rows: int, drawn: Drawn) -> np.uint64:
-    """Forget all but the lowest ranks; return the highest that is kept."""
-    ceiling = np.partition(np.fromiter(held, np.uint64, len(held)), keep_rows - 1)[keep_rows - 1]
-    for rank in [rank for rank in held if rank > ceiling]:
-        del held[rank], drawn.times[rank]
-    drawn.complete = False
-    return ceiling
-
-
 def _room(how: Draw, drawn: Drawn) -> int:
     """Return how many more lines are passed over or taken as they come."""
     return how.start + how.keep_rows - drawn.lines_passed
@@ -188,7 +212,7 @@ def _take_first(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn) -> 
     """Take lines as they come while there is room, after the first ones that are passed over."""
     room = _room(how, drawn)
     wanted = range(max(0, how.start - drawn.lines_passed), min(room, len(batch.lines)))
-    drawn.lines += [_line(batch, index, int(ranks[index])) for index in wanted]
+    drawn.lines += [_line(int(ranks[index]), *_found(batch, index)) for index in wanted]
     drawn.lines_passed += min(room, len(batch.lines))
     drawn.complete = drawn.complete and room >= len(batch.lines)
 
@@ -197,10 +221,18 @@ def _check_lines(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn, is
     count = len(batch.lines) if how.check_all_lines else min(1, len(batch.lines)) if is_first_batch else 0
     for index in range(count):
         if reason := how.check(batch.lines[index]):
-            line = _line(batch, index, int(ranks[index]))
+            line = _line(int(ranks[index]), *_found(batch, index))
             drawn.checked.append((line.rank, BadRow(line.origin, line.offset, reason)))
 
 
-def _line(batch: RawBatch, index: int, rank: int) -> Line:
-    origin = f"{batch.file}{':' if batch.by_line else '#'}{batch.keys[index]}"
-    return Line(rank, origin, batch.offsets[index] if batch.offsets else None, batch.lines[index])
+def _found(batch: RawBatch, index: int) -> _Found:
+    offset = batch.offsets[index] if batch.offsets else None
+    return batch.file, batch.by_line, batch.keys[index], offset, batch.lines[index]
+
+
+def _origin(file: str, by_line: bool, key: int | str) -> str:
+    return f"{file}{':' if by_line else '#'}{key}"
+
+
+def _line(rank: int, file: str, by_line: bool, key: int | str, offset: int | None, raw: bytes) -> Line:
+    return Line(rank, _origin(file, by_line, key), offset, raw)
