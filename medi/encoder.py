@@ -1,8 +1,4 @@
-"""Loads `E`, the encoder of the paper's mining rules: token ids in, unit vectors out, without any instruction.
-
-Batches have fixed shapes (a token bucket, a fixed number of rows, blanks in the last batch), so a text's vector depends
-on that text alone: library batching changed the bits of 18% of vectors when other texts stood beside them.
-"""
+"""Loads `E`, the encoder of the paper's mining rules: token ids in, unit vectors out, without any instruction."""
 
 import json
 import os
@@ -20,14 +16,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from medi.errors import MediError, UsageError
+from medi.fixed_shapes import GPU_SHAPES, SHAPES, FixedShapes, shapes_for
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# Token buckets and the rows of a batch in each: about 2,048 tokens a batch keeps two cores busy and blanks cheap.
-SHAPES = ((32, 64), (64, 32), (96, 20), (128, 16), (192, 10), (256, 8), (384, 5), (512, 4))
-# A GPU wants larger batches; the shapes are part of the encoder's identity, so both are named in the records.
-GPU_SHAPES = tuple((length, rows * 16) for length, rows in SHAPES)
 MAX_LENGTH_TOKENS = 512
 
 
@@ -85,12 +78,6 @@ def describe(name: str, folder: Path, revision: str, dtype: str) -> EncoderSpec:
     return EncoderSpec(name, revision, dtype, longest, shapes, arithmetic)
 
 
-def shapes_for(max_length_tokens: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> tuple[tuple[int, int], ...]:
-    """Return the (tokens, rows) of an encoder's batches: its own maximum is the last, as it has no position beyond."""
-    rows_of_last = next(rows for length, rows in shapes if length >= max_length_tokens)
-    return (*(s for s in shapes if s[0] < max_length_tokens), (max_length_tokens, rows_of_last))
-
-
 def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
     """Return the encoder of that folder, on the device its arithmetic names. Imports torch.
 
@@ -102,19 +89,22 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    device = "cuda" if spec.arithmetic.startswith("cuda") else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
+    if spec.arithmetic.startswith("cuda") and not torch.cuda.is_available():
         raise MediError(
             f"a GPU is here ({spec.arithmetic}) but torch {torch.__version__} cannot use it; bring driver and torch "
             "together, or build on the CPU: put CUDA_VISIBLE_DEVICES= before the command"
         )
     try:
-        model = SentenceTransformer(
-            str(folder), device=device, local_files_only=True, trust_remote_code=False,
-            model_kwargs={"dtype": getattr(torch, spec.dtype)},
-        )  # fmt: skip
+        models = [
+            SentenceTransformer(
+                str(folder), device=device, local_files_only=True, trust_remote_code=False,
+                model_kwargs={"dtype": getattr(torch, spec.dtype)},
+            )
+            for device in _devices(spec)
+        ]  # fmt: skip
     except unloadable() as error:
         raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {why_unloadable(error)}") from None
+    model = models[0]
     if not getattr(model.tokenizer, "is_fast", False):
         raise MediError(f"--encoder {spec.name}: has no fast tokenizer (tokenizer.json); convert or choose another")
     if min(model.max_seq_length or MAX_LENGTH_TOKENS, MAX_LENGTH_TOKENS) != spec.max_length_tokens:
@@ -122,7 +112,17 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
             f"--encoder {spec.name}: its files say {spec.max_length_tokens} tokens at most, but it loads with "
             f"{model.max_seq_length}; set max_seq_length in sentence_bert_config.json"
         )
-    return LoadedEncoder(_tokenizer(model, spec), _FixedShapes(model, spec))
+    return LoadedEncoder(_tokenizer(model, spec), FixedShapes(models, spec.shapes))
+
+
+def _devices(spec: EncoderSpec) -> list[str]:
+    """Return the devices of an encoder: the CPU, or every GPU whose arithmetic is the first one's."""
+    import torch
+
+    if not spec.arithmetic.startswith("cuda"):
+        return ["cpu"]
+    kinds = [torch.cuda.get_device_capability(number) for number in range(torch.cuda.device_count())]
+    return [f"cuda:{number}" for number, kind in enumerate(kinds) if kind == kinds[0]]
 
 
 def _tokenizer(model: "SentenceTransformer", spec: EncoderSpec) -> Tokenize:
@@ -139,55 +139,6 @@ def _tokenizer(model: "SentenceTransformer", spec: EncoderSpec) -> Tokenize:
             )["input_ids"]  # fmt: skip
 
     return tokenize
-
-
-class _FixedShapes:
-    """Runs a sentence-transformers model over batches of fixed shapes."""
-
-    def __init__(self, model: "SentenceTransformer", spec: EncoderSpec) -> None:
-        self._model = model.eval()
-        self._shapes = spec.shapes
-        self._pad = model.tokenizer.pad_token_id or 0
-
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return unit vectors, float32 [n, D]; a row of NaN where the model's vector is not finite or zero."""
-        lengths = np.array([len(ids) for ids in token_ids])
-        buckets = np.searchsorted([length for length, _ in self._shapes], lengths)
-        parts: list[tuple[np.ndarray, np.ndarray]] = []
-        for bucket, (length, rows) in enumerate(self._shapes):
-            members = np.flatnonzero(buckets == bucket)
-            for start in range(0, len(members), rows):
-                batch = members[start : start + rows]
-                parts.append((batch, self._forward([token_ids[i] for i in batch], length, rows)))
-        if not parts:
-            return np.empty((0, 0), dtype=np.float32)
-        out = np.empty((len(token_ids), parts[0][1].shape[1]), dtype=np.float32)
-        for batch, vectors in parts:
-            out[batch] = vectors
-        return out
-
-    def _forward(self, batch: list[Sequence[int]], length: int, rows: int) -> np.ndarray:
-        """Return the unit vectors of one batch padded to [rows, length]; blank rows keep one pad token in sight."""
-        import torch
-
-        ids = np.full((rows, length), self._pad, dtype=np.int64)
-        mask = np.zeros((rows, length), dtype=np.int64)
-        mask[:, 0] = 1
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        with torch.inference_mode():
-            device = self._model.device
-            features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-            output = self._model({k: v.to(device) for k, v in features.items()})["sentence_embedding"]
-        return unit_length(output[: len(batch)].float().cpu().numpy())
-
-
-def unit_length(vectors: np.ndarray) -> np.ndarray:
-    """Return float32 vectors [n, D] at length 1; a row that is zero or not finite becomes NaN as a whole."""
-    norms = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1))
-    norms[~np.isfinite(norms) | (norms == 0)] = np.nan
-    return (vectors / norms[:, None]).astype(np.float32)
 
 
 def _max_length(folder: Path) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from medi import mine
 from medi.domains import cluster_queries
 from medi.embed import embed, tokens
-from medi.encoder import unit_length
+from medi.fixed_shapes import unit_length
 from medi.ingest import IngestParams, ingest, ingest_task
 from medi.instruct import Clusters, instruct, load_instructions
 from medi.mine.near import near_groups

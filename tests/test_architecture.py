@@ -18,7 +18,7 @@ WALLS = {
     "schema": set(), "source": set(), "store": {"publish"}, "publish": set(), "errors": set(), "sources": {"source"},
     "ingest": {"schema", "source"}, "super_ni": {"schema", "source"}, "instruct": {"schema", "source"},
     "embed": {"schema", "encoder"}, "mine": {"schema", "profiles"}, "profiles": set(), "sample": {"schema"},
-    "domains": {"schema"}, "encoder": set(),
+    "domains": {"schema"}, "encoder": {"fixed_shapes"}, "fixed_shapes": set(),
 }  # fmt: skip
 
 

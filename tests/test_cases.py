@@ -15,8 +15,9 @@ import pytest
 
 from medi import mine
 from medi.embed import embed
-from medi.encoder import EncoderSpec, describe, unit_length
+from medi.encoder import EncoderSpec, describe
 from medi.errors import MediError, UsageError
+from medi.fixed_shapes import unit_length
 from medi.ingest import IngestParams, ingest
 from medi.ingest.parse import parse
 from medi.mine.scores import cosines_of, scores_of

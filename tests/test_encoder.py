@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medi import encoder
+from medi import encoder, fixed_shapes
 from medi.embed import chunks, embed, tokens
 from medi.errors import MediError, UsageError
+from medi.fixed_shapes import FixedShapes, shapes_for
 
 TEXTS = [f"sentence {n} about " + " ".join(f"word{(n * k) % 97}" for k in range(n % 70)) for n in range(90)]
 
@@ -35,15 +36,20 @@ def test_a_vector_does_not_depend_on_its_companions(tiny_encoder: Path, dtype: s
 
 
 def test_vectors_do_not_depend_on_threads(tiny_encoder: Path) -> None:
+    """Nor on how many batches run at once, nor on how many GPUs hold the model."""
     import torch
+    from sentence_transformers import SentenceTransformer
 
-    _, tiny = loaded(tiny_encoder)
-    threads, results = torch.get_num_threads(), []
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        results.append(embed(TEXTS, tiny.tokenize, tiny.encoder, "float32"))
-    torch.set_num_threads(threads)
-    assert np.array_equal(*results)
+    spec, tiny = loaded(tiny_encoder)
+    models = [SentenceTransformer(str(tiny_encoder), device="cpu") for _ in range(3)]
+    token_ids, default, results = tiny.tokenize(TEXTS), torch.get_num_threads(), []
+    for threads, copies in ((1, 1), (2, 1), (4, 1), (2, 3)):
+        torch.set_num_threads(threads)
+        results.append(FixedShapes(models[:copies], spec.shapes).encode(token_ids))
+        # Who computes next has the threads that he had.
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(default)
+    assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
 def test_they_are_sentence_transformers_vectors(tiny_encoder: Path) -> None:
@@ -96,7 +102,7 @@ def test_zero_and_not_finite_vectors_have_no_length(value: float) -> None:
     vectors = np.ones((3, 4), dtype=np.float32)
     vectors[1, :2] = value
     vectors[1, 2:] = 0
-    found = encoder.unit_length(vectors)
+    found = fixed_shapes.unit_length(vectors)
     assert np.isnan(found[1]).all() and found[0].tolist() == found[2].tolist() == [0.5] * 4
 
 
@@ -124,7 +130,7 @@ def cut_to(folder: Path, positions: int, made_of: Path) -> Path:
 
 def test_no_position_beyond_the_encoders_own_maximum(tiny_encoder: Path, tmp_path: Path) -> None:
     spec, short = loaded(cut_to(tmp_path / "short", 77, tiny_encoder))
-    assert (spec.max_length_tokens, spec.shapes) == (77, ((32, 64), (64, 32), (77, 20)))
+    assert (spec.max_length_tokens, spec.shapes) == (77, (*fixed_shapes.SHAPES[:9], (77, 6)))
     long = " ".join("abcdefghij" * 20)
     assert [len(ids) for ids in short.tokenize([long])] == [77]
     vectors = embed([long, "tea"], short.tokenize, short.encoder, "float32")
@@ -132,9 +138,9 @@ def test_no_position_beyond_the_encoders_own_maximum(tiny_encoder: Path, tmp_pat
 
 
 def test_the_last_shape_is_the_maximum() -> None:
-    assert encoder.shapes_for(512) == encoder.SHAPES
-    assert encoder.shapes_for(16) == ((16, 64),)
-    assert encoder.shapes_for(130, encoder.GPU_SHAPES)[-2:] == ((128, 256), (130, 160))
+    assert shapes_for(512) == fixed_shapes.SHAPES
+    assert shapes_for(16) == ((8, 64), (12, 42), (16, 32))
+    assert shapes_for(130, fixed_shapes.GPU_SHAPES)[-2:] == ((128, 128), (130, 102))
 
 
 def test_a_gpu_may_be_hidden() -> None:

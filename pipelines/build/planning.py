@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medi import fetch
-from medi.encoder import GPU_SHAPES, SHAPES, EncoderSpec, arithmetic_of, read_settings, shapes_for
+from medi.encoder import EncoderSpec, arithmetic_of, read_settings
 from medi.errors import MediError, UsageError
 from medi.fetch.local import is_remembered
+from medi.fixed_shapes import GPU_SHAPES, SHAPES, shapes_for
 from medi.plan.counted import chunk_work
 from medi.plan.disk import free_bytes, in_words
 from medi.plan.lengths import counter_of
