@@ -12,24 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from medi.source import RawBatch, natural
+from medi.ingest.lowest import Line, Lowest, line_of
+from medi.source import RawBatch
 
 QUARANTINE_ROWS = 1_000
 # How the reason of a record ends that is bad in strict mode only.
 STRICT = "which --strict forbids"
-_SLACK_ROWS = 4_096
-_TOP = np.iinfo(np.uint64).max
-# Where a line stands and what it is: file, whether it has lines, line or key, byte, bytes.
-_Found = tuple[str, bool, int | str, int | None, bytes]
-
-
-class Line(NamedTuple):
-    """One drawn line: its rank, where it stands (`FILE:LINE` or `FILE#KEY`, and the byte), and its bytes."""
-
-    rank: int
-    origin: str
-    offset: int | None
-    raw: bytes
 
 
 class BadRow(NamedTuple):
@@ -88,7 +76,7 @@ def rank_of(line: bytes, seed: int) -> int:
 
 def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
     """Return the lines to parse, in the order in which they are taken: by rank, or as they stand in the files."""
-    drawn, lowest = Drawn(), _Lowest(how)
+    drawn, lowest = Drawn(), Lowest(how.keep_rows, how.start)
     files: set[str] = set()
     for whole in batches:
         batch = _readable(whole, how, drawn)
@@ -103,51 +91,9 @@ def draw(batches: Iterator[RawBatch], how: Draw) -> Drawn:
         if not (drawn.complete or how.check_all_lines):
             break
     if how.take == "hash":
-        lowest.settle()
-        drawn.complete = lowest.complete
-        drawn.lines = [_line(rank, *found) for rank, found in zip(lowest.ranks.tolist(), lowest.found, strict=True)]
-        drawn.times = Counter(dict(zip(lowest.ranks.tolist(), lowest.times.tolist(), strict=True)))
+        drawn.lines, times = lowest.lines()
+        drawn.times, drawn.complete = Counter(times), lowest.complete
     return drawn
-
-
-class _Lowest:
-    """The distinct lines of the lowest ranks, with how often each was found.
-
-    Lines gather as they come and are settled when a quarter too many stand there: one sort in numpy, where a dict would
-    cost some microseconds for each line that comes and goes.
-    """
-
-    def __init__(self, how: Draw) -> None:
-        self.ranks, self.times = np.empty(0, np.uint64), np.empty(0, np.int64)
-        self.found: list[_Found] = []
-        self.complete = True
-        self._keep_rows, self._start, self._ceiling = how.keep_rows, np.uint64(how.start), np.uint64(_TOP)
-        self._new: list[np.ndarray] = []
-
-    def add(self, batch: RawBatch, ranks: np.ndarray) -> None:
-        """Take the lines that may be among the lowest."""
-        wanted = np.flatnonzero((ranks <= self._ceiling) & (ranks >= self._start))
-        self._new.append(ranks[wanted])
-        self.found += [_found(batch, index) for index in wanted.tolist()]
-        if len(self.found) > self._keep_rows + self._keep_rows // 4 + _SLACK_ROWS:
-            self.settle()
-
-    def settle(self) -> None:
-        """Sort by rank, lay equal lines together (the one of the smallest origin stands for all), keep the lowest."""
-        ranks = np.concatenate([self.ranks, *self._new])
-        times = np.concatenate([self.times, np.ones(len(ranks) - len(self.times), np.int64)])
-        distinct, first, place = np.unique(ranks, return_index=True, return_inverse=True)
-        if len(distinct) < len(ranks):
-            for index in np.setdiff1d(np.arange(len(ranks)), first).tolist():
-                at = place[index]
-                if natural(_origin(*self.found[index][:3])) < natural(_origin(*self.found[first[at]][:3])):
-                    first[at] = index
-        kept = slice(self._keep_rows)
-        self.found = [self.found[index] for index in first[kept].tolist()]
-        self.ranks, self.times = distinct[kept], np.bincount(place, times, len(distinct)).astype(np.int64)[kept]
-        self._new = []
-        if len(distinct) > self._keep_rows:
-            self.complete, self._ceiling = False, self.ranks[-1]
 
 
 def _readable(batch: RawBatch, how: Draw, drawn: Drawn) -> RawBatch:
@@ -212,7 +158,7 @@ def _take_first(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn) -> 
     """Take lines as they come while there is room, after the first ones that are passed over."""
     room = _room(how, drawn)
     wanted = range(max(0, how.start - drawn.lines_passed), min(room, len(batch.lines)))
-    drawn.lines += [_line(int(ranks[index]), *_found(batch, index)) for index in wanted]
+    drawn.lines += [line_of(batch, index, int(ranks[index])) for index in wanted]
     drawn.lines_passed += min(room, len(batch.lines))
     drawn.complete = drawn.complete and room >= len(batch.lines)
 
@@ -221,18 +167,5 @@ def _check_lines(batch: RawBatch, ranks: np.ndarray, how: Draw, drawn: Drawn, is
     count = len(batch.lines) if how.check_all_lines else min(1, len(batch.lines)) if is_first_batch else 0
     for index in range(count):
         if reason := how.check(batch.lines[index]):
-            line = _line(int(ranks[index]), *_found(batch, index))
+            line = line_of(batch, index, int(ranks[index]))
             drawn.checked.append((line.rank, BadRow(line.origin, line.offset, reason)))
-
-
-def _found(batch: RawBatch, index: int) -> _Found:
-    offset = batch.offsets[index] if batch.offsets else None
-    return batch.file, batch.by_line, batch.keys[index], offset, batch.lines[index]
-
-
-def _origin(file: str, by_line: bool, key: int | str) -> str:
-    return f"{file}{':' if by_line else '#'}{key}"
-
-
-def _line(rank: int, file: str, by_line: bool, key: int | str, offset: int | None, raw: bytes) -> Line:
-    return Line(rank, _origin(file, by_line, key), offset, raw)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medi.read.ahead import ahead
 from medi.read.blocks import Damage, blocks, refuse_bomb
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.read.limits import bearable
@@ -63,10 +64,10 @@ def read_whole(path: Path) -> bytes | Bad:
 
 
 def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[RawBatch]:
-    unpacked = blocks(path, prefix)
+    unpacked = ahead(blocks(path, prefix))
     first = next(unpacked, b"")
     if first.startswith(b"PAR1"):
-        unpacked.close()  # type: ignore[attr-defined]
+        unpacked.close()
         return _parquet_batches(path, name)
     text = first.removeprefix(_BOM)
     if is_table(name):

@@ -1,0 +1,132 @@
+"""Lines of batches -> the distinct ones of the lowest ranks, and how often each was there.
+
+Those of a batch lie end to end in one piece of memory until all are read. As objects of their own the few that outlive
+their batch would be scattered over the memory that the next lines need, and splitting these would take much longer.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from medi.source import RawBatch, natural
+
+_SLACK_ROWS = 4_096
+_TEXT_BYTES = 96 << 20
+_TOP = np.iinfo(np.uint64).max
+
+
+class Line(NamedTuple):
+    """One drawn line: its rank, where it stands (`FILE:LINE` or `FILE#KEY`, and the byte), and its bytes."""
+
+    rank: int
+    origin: str
+    offset: int | None
+    raw: bytes
+
+
+def line_of(batch: RawBatch, index: int, rank: int) -> Line:
+    """Return a line of a batch."""
+    offset = batch.offsets[index] if batch.offsets else None
+    return Line(rank, _origin((batch.file, batch.by_line), batch.keys[index]), offset, batch.lines[index])
+
+
+def _origin(file: tuple[str, bool], key: int | str) -> str:
+    return f"{file[0]}{':' if file[1] else '#'}{key}"
+
+
+class _Part(NamedTuple):
+    """Some lines, a column each: arrays [n] and a list; `file` and `piece` are numbers of files and texts."""
+
+    ranks: np.ndarray
+    times: np.ndarray
+    file: np.ndarray
+    offsets: np.ndarray
+    piece: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    keys: list[int | str]
+
+
+class Lowest:
+    """The lines of the lowest ranks from `start` on, at most `keep_rows`; `complete` says that none was left out.
+
+    They gather as they come; where twice as many as wanted stand there, half of them are forgotten. Their bytes are
+    moved together only where those of forgotten lines would take much memory.
+    """
+
+    def __init__(self, keep_rows: int, start: int) -> None:
+        """Begin with no line."""
+        self.complete = True
+        self._keep_rows, self._start, self._ceiling = keep_rows, np.uint64(start), np.uint64(_TOP)
+        self._files: list[tuple[str, bool]] = []
+        self._texts: list[bytes] = []
+        self._text_bytes, self._most_bytes = 0, _TEXT_BYTES
+        self._parts: list[_Part] = []
+        self._rows = 0
+
+    def add(self, batch: RawBatch, ranks: np.ndarray) -> None:
+        """Take the lines that may be among the lowest; `ranks` uint64 [n] are those of the batch's lines."""
+        wanted = np.flatnonzero((ranks <= self._ceiling) & (ranks >= self._start))
+        if not len(wanted):
+            return
+        file = batch.file, batch.by_line
+        if not self._files or self._files[-1] != file:
+            self._files.append(file)
+        indices = wanted.tolist()
+        lines = [batch.lines[index] for index in indices]
+        offsets = [batch.offsets[index] for index in indices] if batch.offsets else [-1] * len(indices)
+        lengths = np.fromiter(map(len, lines), np.int64, len(lines))
+        ends = np.cumsum(lengths)
+        every = np.ones(len(lines), np.int64)
+        keys = [batch.keys[index] for index in indices]
+        columns = (every * (len(self._files) - 1), np.array(offsets, np.int64), every * len(self._texts))
+        self._parts.append(_Part(ranks[wanted], every, *columns, ends - lengths, ends, keys))
+        self._texts.append(b"".join(lines))
+        self._rows += len(lines)
+        self._text_bytes += int(ends[-1])
+        if self._rows > 2 * self._keep_rows + _SLACK_ROWS or self._text_bytes > self._most_bytes:
+            self._settle()
+
+    def lines(self) -> tuple[list[Line], dict[int, int]]:
+        """Return the lines by rising rank, and how often each rank was there."""
+        if not self._parts:
+            return [], {}
+        self._settle()
+        (part,) = self._parts
+        ranks, offsets = part.ranks.tolist(), part.offsets.tolist()
+        origins = [_origin(self._files[file], key) for file, key in zip(part.file.tolist(), part.keys, strict=True)]
+        columns = zip(ranks, origins, offsets, self._raw(part), strict=True)
+        lines = [Line(rank, origin, None if offset < 0 else offset, raw) for rank, origin, offset, raw in columns]
+        return sorted(lines), dict(zip(ranks, part.times.tolist(), strict=True))
+
+    def _raw(self, part: _Part) -> Iterator[bytes]:
+        spans = zip(part.piece.tolist(), part.starts.tolist(), part.ends.tolist(), strict=True)
+        return (self._texts[piece][start:end] for piece, start, end in spans)
+
+    def _settle(self) -> None:
+        """Lay equal lines together (the one of the smallest origin stands for all), and forget all but the lowest."""
+        ranks, times, file, *rest = (np.concatenate([part[column] for part in self._parts]) for column in range(7))
+        keys = [key for part in self._parts for key in part.keys]
+        distinct, first, place = np.unique(ranks, return_index=True, return_inverse=True)
+        for index in np.setdiff1d(np.arange(len(ranks)), first).tolist() if len(distinct) < len(ranks) else ():
+            again, known = (natural(_origin(self._files[file[at]], keys[at])) for at in (index, first[place[index]]))
+            if again < known:
+                first[place[index]] = index
+        # As they came, for so their bytes are read fastest.
+        kept = np.sort(first[: self._keep_rows])
+        sums = np.bincount(place, times, len(distinct)).astype(np.int64)[place[kept]]
+        columns = (column[kept] for column in (file, *rest))
+        part = _Part(ranks[kept], sums, *columns, keys=[keys[index] for index in kept.tolist()])
+        if len(distinct) > self._keep_rows:
+            self.complete, self._ceiling = False, distinct[self._keep_rows - 1]
+        self._rows = len(kept)
+        self._parts = [part if self._text_bytes <= self._most_bytes else self._together(part)]
+
+    def _together(self, part: _Part) -> _Part:
+        """Move the bytes of the lines into one piece, and return the lines there."""
+        self._texts = [b"".join(self._raw(part))]
+        self._text_bytes = len(self._texts[0])
+        self._most_bytes = max(_TEXT_BYTES, 2 * self._text_bytes)
+        ends = np.cumsum(part.ends - part.starts)
+        return part._replace(piece=np.zeros_like(ends), starts=ends - (part.ends - part.starts), ends=ends)
