@@ -26,7 +26,6 @@ from medi.schema import TOKENS, row_id, table_of, text_id
 
 ROWS, MOST_POSITIVES = 60_000, 1_000
 if TYPE_CHECKING:
-    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 RULES = mine.Rules(negatives=4, window=50, relative_margin=0.05)
@@ -55,7 +54,9 @@ def pairs_of(count: int, most_positives: int) -> tuple[list[str], list[str]]:
 
 
 def ours(folder: Path, most_positives: int = 1) -> paired.Measured:
-    """Search and choose as a build does, from ROWS, TOKENS and vectors to PAIRS."""
+    """Search and choose as a build does, from ROWS, TOKENS and vectors to PAIRS; torch is there, as the encoder used it."""
+    import torch  # noqa: F401
+
     vectors = _Vectors(folder)
     queries, documents = pairs_of(len(vectors.documents), most_positives)
     rows, tokens = tables_of(queries, documents)
@@ -86,7 +87,7 @@ def theirs(folder: Path, most_positives: int = 1) -> paired.Measured:
     model = stub(_Vectors(folder))
     queries, documents = pairs_of(len(model.documents), most_positives)
     pairs = Dataset.from_dict({"query": queries, "positive": documents})
-    made: "list[Dataset]" = []
+    made: list[Dataset] = []
 
     def work() -> dict[str, int]:
         mined = mine_hard_negatives(

@@ -54,7 +54,9 @@ def exact(askers: np.ndarray, documents: np.ndarray) -> np.ndarray:
 
 
 def ours(folder: Path) -> paired.Measured:
-    """Search as a build does."""
+    """Search as a build does, where the encoder has loaded torch before."""
+    import torch  # noqa: F401
+
     inputs, outputs = _vectors(folder)
     itself = Lists.of(list(np.arange(len(inputs))[:, None]))
     found: list[np.ndarray] = []

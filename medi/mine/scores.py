@@ -11,7 +11,7 @@ import numpy as np
 from medi.errors import MediError
 
 # What a block of vectors takes in float64: it stays in the cache between its copy and its sum.
-_CACHED_BYTES = 1 << 18
+_CACHED_BYTES = 1 << 19
 # Fewer rows are scored before another thread has begun.
 _ROWS_A_THREAD = 64
 # numpy cuts longer sums where its buffer of 8,192 numbers ends, which is another place in another block.
@@ -42,21 +42,30 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
     """
     scores = np.empty(numbers.shape, dtype=np.float32)
     row_bytes = queries.shape[1] * 8
+    width = max(1, min(numbers.shape[1], _CACHED_BYTES // row_bytes))
+    size = max(1, min(len(queries), _CACHED_BYTES // (width * row_bytes)))
 
     def score(part: slice) -> None:
         """Fill the scores of some of the queries."""
-        for columns in _blocks(slice(0, numbers.shape[1]), row_bytes):
-            for rows in _blocks(part, (columns.stop - columns.start) * row_bytes):
-                taken = documents.take(numbers[rows, columns], axis=0, mode="clip").astype(np.float64, order="C")
-                scores[rows, columns] = _dots(queries[rows, None].astype(np.float64, order="C"), taken)
+        own = np.empty((size, 1, queries.shape[1]))
+        # Filled again and again: new arrays take as long as the sums.
+        taken = np.empty((size * width, queries.shape[1]), dtype=np.float32)
+        exact = np.empty(taken.shape)
+        for rows in _slices(part, size):
+            asked = own[: rows.stop - rows.start]
+            asked[:, 0] = queries[rows]
+            for columns in _slices(slice(0, numbers.shape[1]), width):
+                wanted = numbers[rows, columns]
+                documents.take(wanted.ravel(), axis=0, mode="clip", out=taken[: wanted.size])
+                exact[: wanted.size] = taken[: wanted.size]
+                scores[rows, columns] = _dots(asked, exact[: wanted.size].reshape(*wanted.shape, -1))
 
     if threads == 1:
         score(slice(0, len(queries)))
         return scores
-    size = max(_ROWS_A_THREAD, -(-len(queries) // (4 * threads)))
+    share = max(_ROWS_A_THREAD, -(-len(queries) // (4 * threads)))
     with ThreadPoolExecutor(threads) as pool:
-        parts = (slice(start, min(start + size, len(queries))) for start in range(0, len(queries), size))
-        list(pool.map(score, parts))
+        list(pool.map(score, _slices(slice(0, len(queries)), share)))
     return scores
 
 
@@ -111,5 +120,9 @@ def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _blocks(rows: slice, row_bytes: int) -> list[slice]:
     """Return the rows in slices that take about the bytes of the cache, but never less than one row."""
-    size = max(1, _CACHED_BYTES // max(1, row_bytes))
+    return _slices(rows, max(1, _CACHED_BYTES // max(1, row_bytes)))
+
+
+def _slices(rows: slice, size: int) -> list[slice]:
+    """Return the rows in slices of `size`, the last one shorter."""
     return [slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)]

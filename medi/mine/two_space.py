@@ -12,6 +12,13 @@ def nearest_in_both(
 
     One inner-product search answers both: among [x; y], for [x; y] and for [x; -y].
     """
-    both = np.hstack([inputs, outputs])
-    positives = top_k(both, both, k, excluded, search)
-    return positives, top_k(np.hstack([inputs, -outputs]), both, k, excluded, search)
+    count, dimension = inputs.shape
+    asked = np.empty((2 * count, 2 * dimension), dtype=np.float32)
+    asked[:count, :dimension] = asked[count:, :dimension] = inputs
+    asked[:count, dimension:] = outputs
+    np.negative(outputs, out=asked[count:, dimension:])
+    twice = Lists(
+        np.concatenate([excluded.starts, excluded.starts[1:] + excluded.starts[-1]]), np.tile(excluded.items, 2)
+    )
+    found = top_k(asked, asked[:count], k, twice, search)
+    return Found(*(part[:count] for part in found)), Found(*(part[count:] for part in found))
