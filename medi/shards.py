@@ -6,6 +6,7 @@ Equal contents give equal bytes (run.json apart): nothing here reads a clock, a 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from medi.errors import MediError
+from medi.read.ahead import ahead
 from medi.release import Release, open_release
 from medi.release.content import ContentDigest
 from medi.release.manifest import (
@@ -49,7 +51,7 @@ class Contents:
 
     `examples` gives the EXAMPLES tables, one whole task a table, in final order: sources as `sources` lists them, tasks
     by name, rows by id. `positives` gives POSITIVES tables, sources in the same order; their texts are
-    `text_id(fold(text))`, and the task of a source's row is the source's name. Both are called once, and one table is
+    `text_id(fold(text))`, and the task of a source's row is the source's name. Both are called once, and two tables are
     in memory at a time. `run` is what may differ between equal builds; it goes to run.json and nowhere else. `measures`
     gives what the report shows and the rows do not tell, where anything is known of it.
     """
@@ -204,7 +206,9 @@ def write_shards(folder: Path, contents: Contents, shard_bytes: int = SHARD_BYTE
     Raises MediError where there is no row, or where rows, order and counts do not meet.
     """
     digest = ContentDigest()
-    files = _write_data(folder, _groups(contents, digest), shard_bytes)
+    # The next rows are digested by a thread while the writer packs those before.
+    with closing(ahead(_groups(contents, digest))) as groups:
+        files = _write_data(folder, groups, shard_bytes)
     return files, digest.hexdigest()
 
 
