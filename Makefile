@@ -38,11 +38,7 @@ test: $(INSTALLED)
 test-slow: $(INSTALLED)
 	.venv/bin/python -m pytest -q -n $(JOBS) -m "slow and not real"
 
-test-# Times each stage beside its peers, an hour; writes benchmarks/RESULTS.md. Nothing else should run meanwhile.
-bench: $(INSTALLED)
-	.venv/bin/python -m benchmarks
-
-real: $(INSTALLED)
+test-real: $(INSTALLED)
 	@if [ -d $(RAW) ]; then .venv/bin/python -m pytest -q -m real; else echo "test-real: skipped, there is no $(RAW)"; fi
 
 # Kills builds at random moments and runs them again, some minutes; prints a table.
@@ -51,6 +47,10 @@ torture: $(INSTALLED)
 
 real: $(INSTALLED)
 	.venv/bin/medi build --raw $(RAW) --super-ni-tasks all
+
+# Times each stage beside its peers, an hour; writes benchmarks/RESULTS.md. Nothing else should run meanwhile.
+bench: $(INSTALLED)
+	.venv/bin/python -m benchmarks
 
 lint: $(INSTALLED)
 	.venv/bin/ruff check .

@@ -54,7 +54,7 @@ def pairs_of(count: int, most_positives: int) -> tuple[list[str], list[str]]:
 
 
 def ours(folder: Path, most_positives: int = 1) -> paired.Measured:
-    """Search and choose as a build does, from ROWS, TOKENS and vectors to PAIRS; torch is there, as the encoder used it."""
+    """Search and choose as a build does, from ROWS, TOKENS and vectors to PAIRS, with torch there as in a build."""
     import torch  # noqa: F401
 
     vectors = _Vectors(folder)

@@ -38,10 +38,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A target: the median of way `over` divided by that of way `of`, of `what`, and what it should be."""
+    """A target: the median of way `over` divided by that of way `of`, of `what`, and what it should be.
+
+    Without `of` it is the median itself.
+    """
 
     over: str
-    of: str
+    of: str = ""
     least: float = 0.0
     most: float = float("inf")
     what: str = "seconds"
@@ -151,11 +154,14 @@ def _shown(value: float | str) -> str:
 
 def _reached(ratio: Ratio, taken: Mapping[str, list[dict]]) -> str:
     """Return one line: the ratio that was reached and the target."""
-    value = median(taken[ratio.over], ratio.what) / max(median(taken[ratio.of], ratio.what), 1e-9)
+    value = median(taken[ratio.over], ratio.what)
+    if ratio.of:
+        value /= max(median(taken[ratio.of], ratio.what), 1e-9)
     asked = f"at least {ratio.least:g}" if ratio.least else f"at most {ratio.most:g}"
     what = "" if ratio.what == "seconds" else f" ({ratio.what.replace('_', ' ')})"
     verdict = "reached" if ratio.least <= value <= ratio.most else "**not reached**"
-    return f"- {ratio.over} / {ratio.of}{what}: {value:.2f}, asked: {asked}: {verdict}"
+    of = f" / {ratio.of}" if ratio.of else ", seconds"
+    return f"- {ratio.over}{of}{what}: {value:.2f}, asked: {asked}: {verdict}"
 
 
 def median(runs: Sequence[Mapping], what: str) -> float:

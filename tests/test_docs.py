@@ -71,6 +71,16 @@ def test_make_commands_have_their_target(args: list[str], repo_root: Path) -> No
     assert all(f"$({setting.partition('=')[0]})" in makefile for setting in settings)
 
 
+def test_every_target_can_be_made(repo_root: Path) -> None:
+    """Those that .ci/run makes as well: it is what nobody types."""
+    (listed,) = re.findall(r"^\.PHONY:(.*)$", (repo_root / "Makefile").read_text(), flags=re.MULTILINE)
+    targets = set(listed.split())
+    assert set(re.findall(r"^ *make (\S+)", (repo_root / ".ci" / "run").read_text(), flags=re.MULTILINE)) <= targets
+    for target in targets:
+        dry = subprocess.run(["make", "--dry-run", target], cwd=repo_root, capture_output=True, text=True, check=False)
+        assert dry.returncode == 0 and dry.stdout, f"{target}: {dry.stderr}"
+
+
 @pytest.mark.parametrize("args", lines_of("python"), ids=" ".join)
 def test_python_commands_take_the_options_of_medi_build(args: list[str], repo_root: Path) -> None:
     call = [sys.executable, *args, "--scale", "0"]
