@@ -22,6 +22,8 @@ from medi.mine.texts import Known, PairRules, Texts, given_negatives, known_posi
 from medi.profiles import Rules
 from medi.schema import PAIRS, Counts
 
+_BLOCK_ROWS = 512
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -197,7 +199,12 @@ def _documents(pool: Pool) -> np.ndarray:
 
 def _cosines(texts: Texts, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the cosines of texts, given by number [n], float32 [n]."""
-    return cosines_of(texts.vectors[texts.vector_of[left]], texts.vectors[texts.vector_of[right]])
+    found = np.empty(len(left), dtype=np.float32)
+    # In blocks: the vectors of all pairs at once would take several times what the vectors of all texts do.
+    for rows in (slice(start, start + _BLOCK_ROWS) for start in range(0, len(left), _BLOCK_ROWS)):
+        one, other = (texts.vectors[texts.vector_of[numbers[rows]]] for numbers in (left, right))
+        found[rows] = cosines_of(one, other)
+    return found
 
 
 def _cosines_at(pool: Pool, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
