@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Below this many multiplications a search is over before torch would be imported.
 _LEAST_PRODUCTS = 10**10
+# With fewer dimensions looking through the scores takes what the product saves (benchmarks/NOTES.md).
+_LEAST_DIMENSIONS = 1_024
 # The copy of the documents takes no more; longer ones are left to FAISS.
 _MOST_DOCUMENT_BYTES = 1 << 29
 # Bounds are proven for lengths that cannot overflow; [x; y] has the length 1.42.
@@ -65,7 +67,7 @@ def can(documents: np.ndarray, longest: float) -> bool:
 
 def pays(queries: np.ndarray, documents: np.ndarray) -> bool:
     """Return whether this processor finds shortlists faster than FAISS finds neighbours."""
-    if len(queries) * documents.size < _LEAST_PRODUCTS:
+    if documents.shape[1] < _LEAST_DIMENSIONS or len(queries) * documents.size < _LEAST_PRODUCTS:
         return False
     import torch
 
