@@ -152,7 +152,7 @@ def record(stage: str, unit: str, content: str, **told: object) -> dict[str, obj
     return {"stage": stage, "unit": unit, "content": content, "version": 1, "params": {}, "inputs": {}} | told
 
 
-def test_the_first_stage_that_differs_is_the_cause(tmp_path: Path) -> None:
+def test_the_first_stage_that_differs_is_the_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny().write(tmp_path / "a")
     builder = tiny()
     for task in ("asks", "twins", LABEL):
@@ -170,6 +170,14 @@ def test_the_first_stage_that_differs_is_the_cause(tmp_path: Path) -> None:
         "asks": "mine: rules.n", "twins": "mine: version", LABEL: "ingest: f.json",
     }  # fmt: skip
     assert found.stages == [Change("mine", 1, [1, 2])]
+    # What the screen says, a program is told too.
+    assert found.explanations == [
+        "in 1 task the difference began in mine: rules.n", "in 1 task the difference began in ingest: f.json",
+        "in 1 task the difference began in mine: version",
+    ]  # fmt: skip
+    code, out, _ = run(capsys, tmp_path / "a", tmp_path / "b")
+    told = " ".join(out.split())
+    assert code == 1 and all(sentence in told for sentence in found.explanations)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +196,40 @@ def test_the_encoder_and_its_arithmetic_are_named(
         edit_manifest(tmp_path / name, lambda m, e=encoder: m["params"].update(encoder=e))  # type: ignore[attr-defined]
     [said] = differences(open_release(tmp_path / "a"), open_release(tmp_path / "b")).explanations
     assert said.startswith(beginning)
+
+
+def test_files_are_hashed_and_never_called_equal_unread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny().write(tmp_path / "a")
+    for name in ("data/train-00000-of-00001.parquet", "audit/positives.parquet", "README.md"):
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        path = tmp_path / "b" / name
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        for sides in ("ab", "ba"):
+            code, out, err = run(capsys, *(tmp_path / side for side in sides))
+            assert (code, out, err.count("\n")) == (2, "", 1)
+            assert err.startswith(f"medi: {path} has other bytes than its manifest says, so the release is not whole; ")
+        shutil.rmtree(tmp_path / "b")
+
+
+def test_a_file_that_no_manifest_names_is_told_and_a_shard_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny().write(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "b" / "notes.txt").write_text("mine")
+    code, out, err = run(capsys, tmp_path / "a", tmp_path / "b")
+    lines = [line.rstrip() for line in out.splitlines()]
+    assert (code, err, lines[0], lines[-1]) == (0, "", "equal: the same rows", "other bytes in notes.txt")
+    (tmp_path / "a" / "notes.txt").write_text("mine")
+    assert "the same bytes in every file" in run(capsys, tmp_path / "a", tmp_path / "b")[1]
+    (tmp_path / "b" / "manifest.json").write_bytes((tmp_path / "b" / "manifest.json").read_bytes() + b"\n")
+    assert run(capsys, tmp_path / "a", tmp_path / "b")[1].rstrip().endswith("other bytes in manifest.json")
+    stray = tmp_path / "b" / "data" / "train-00001-of-00002.parquet"
+    shutil.copy(tmp_path / "b" / "data" / "train-00000-of-00001.parquet", stray)
+    code, out, err = run(capsys, tmp_path / "a", tmp_path / "b")
+    assert (code, out) == (2, "") and err.startswith(f"medi: {stray} is not in the manifest, so the release is not")
 
 
 def test_a_name_limits_what_is_compared(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_no_folder_and_no_shard_are_one_line(tmp_path: Path) -> None:
         open_release(tmp_path / "x")
     tiny().write(tmp_path / "x")
     (tmp_path / "x" / "data" / "train-00000-of-00001.parquet").unlink()
-    with pytest.raises(MediError, match=r"train-00000-of-00001.parquet cannot be read \(.*\); build the release again"):
+    with pytest.raises(MediError, match=r"00001.parquet cannot be read \(no such file or directory\); build "):
         list(open_release(tmp_path / "x").tables())
 
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,4 +131,11 @@ def reading(path: Path) -> Iterator[Path]:
     try:
         yield path
     except (OSError, pa.ArrowException) as error:
-        raise MediError(f"{path} cannot be read ({' '.join(str(error).split())}); build the release again") from None
+        raise MediError(f"{path} cannot be read ({_reason(path, error)}); build the release again") from None
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """Return in a few words why a file cannot be read: Arrow wraps what the system says, and names the path again."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno).lower()
+    return " ".join(str(error).replace(f"path '{path}' ", "").split())

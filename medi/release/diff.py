@@ -1,6 +1,6 @@
 """Two releases -> what differs between them, and what explains it: params, versions, raw files, encoder, arithmetic.
 
-Values only; the command line draws them. Releases of equal content digest are equal, and their rows are not read.
+Values only; the command line draws them. Every file is hashed; where all shards have equal bytes, no row is read.
 """
 
 import json
@@ -12,10 +12,11 @@ import numpy as np
 
 from medi.errors import MediError
 from medi.release import Place, Release, as_written
-from medi.release.diff_causes import Change, causes, changes, explanations, stage_versions
+from medi.release.diff_causes import Change, beginnings, causes, changes, explanations, stage_versions
 from medi.release.diff_rows import TaskRows, compare_rows, places_by_task
+from medi.release.digests import digests_of
 from medi.release.inspect import check_name
-from medi.release.manifest import RUN, FileEntry, Json
+from medi.release.manifest import RUN, Json
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ class Diff:
     """What differs between A and B. `equal` says that they hold the same rows, whatever else differs.
 
     `run` is what run.json says of versions and machine; `moved` counts, by source, rows that are in both, but in
-    another task; `files` are those that differ in bytes; `origin_rows` is how many rows differ in nothing but origin,
-    or None where nobody looked. `explanations` are sentences for a person, most weighty first.
+    another task; `files` are those that differ in bytes or are in one folder alone, run.json left aside; `origin_rows`
+    is how many rows differ in nothing but origin, or None where nobody looked. `explanations` are sentences for a
+    person, most weighty first.
     """
 
     equal: bool
@@ -85,20 +87,9 @@ def diff(a: Release, b: Release, name: str | None = None) -> Diff:
     """
     if name is not None and name not in _names(a) | _names(b):
         check_name(a, name)
-    for release in (a, b):
-        _check_files(release)
+    files = _other_files(digests_of(a), digests_of(b))
     with as_written(a), as_written(b):
-        return _diff(a, b, name)
-
-
-def _check_files(release: Release) -> None:
-    """Raise MediError where a file of the manifest is absent or has another size: its digest then says nothing."""
-    for entry in release.manifest["files"]:
-        path = release.root / entry["path"]
-        size_bytes = path.stat().st_size if path.is_file() else -1
-        if size_bytes != entry["size"]:
-            fault = "is absent" if size_bytes < 0 else f"has {size_bytes:,} bytes, not {entry['size']:,}"
-            raise MediError(f"{path} {fault}, so the release is not whole; build it again")
+        return _diff(a, b, name, files)
 
 
 def _names(release: Release) -> set[str]:
@@ -106,11 +97,10 @@ def _names(release: Release) -> set[str]:
     return {entry["task"] for entry in release.manifest["tasks"]} | {e["name"] for e in release.manifest["sources"]}
 
 
-def _diff(a: Release, b: Release, name: str | None) -> Diff:
-    """Return what differs between two whole releases."""
+def _diff(a: Release, b: Release, name: str | None, files: list[str]) -> Diff:
+    """Return what differs between two whole releases, of which these `files` do."""
     one, other = a.manifest, b.manifest
     equal = one["content_digest"] == other["content_digest"]
-    files = _other_files(one["files"], other["files"])
     rows: dict[tuple[str, str], tuple[TaskRows, int, int]] = {}
     if not equal or any(name.startswith("data/") for name in files):
         rows = _rows(a, b, name)
@@ -142,6 +132,7 @@ def _diff(a: Release, b: Release, name: str | None) -> Diff:
         )
     others = (found.stages, removed, added, found.sources, found.tasks_removed, found.tasks_added)
     found.explanations.extend(explanations(found.params, others, bool(found.tasks)))
+    found.explanations.extend(beginnings(part.cause for part in found.tasks))
     return found
 
 
@@ -157,10 +148,9 @@ def _only(a: Iterable[str], b: Iterable[str]) -> tuple[list[str], list[str]]:
     return [name for name in left if name not in right], [name for name in right if name not in left]
 
 
-def _other_files(a: list[FileEntry], b: list[FileEntry]) -> list[str]:
-    """Return the paths of files that are in one release alone, or have other bytes."""
-    digests = {entry["path"]: entry["sha256"] for entry in a}, {entry["path"]: entry["sha256"] for entry in b}
-    return sorted(path for path in digests[0] | digests[1] if digests[0].get(path) != digests[1].get(path))
+def _other_files(a: dict[str, str], b: dict[str, str]) -> list[str]:
+    """Return the paths of files that are in one release alone, or have another SHA-256."""
+    return sorted(path for path in a | b if a.get(path) != b.get(path))
 
 
 def _run(release: Release) -> dict[str, Json]:

@@ -4,12 +4,13 @@ told.
 Every table of a build has a record with version, params and inputs, so a difference is followed to where it began.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from medi.release.accounting import unit_of
 from medi.release.manifest import Json, Manifest
+from medi.screen import many
 from medi.stages import VERSIONS
 
 _NAMED = 3
@@ -109,3 +110,9 @@ def explanations(params: list[Change], others: Iterable[object], row_differs: bo
             "medi's code without its stage's version; `medi verify` tells the former"
         )
     return said
+
+
+def beginnings(causes_of_tasks: Iterable[str]) -> list[str]:
+    """Return a sentence for each cause of tasks whose rows differ, that of most tasks first; "" is none."""
+    counts = Counter(filter(None, causes_of_tasks))
+    return [f"in {many(count, 'task')} the difference began in {cause}" for cause, count in counts.most_common()]

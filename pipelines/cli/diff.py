@@ -4,7 +4,6 @@ Exit codes as of diff(1): 0 equal, 1 different, 2 anything else, a damaged or ab
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medi.errors import MediError, UsageError
-from medi.screen import shown
-from pipelines.cli.rows import Line, cut, grid, lines_of, many
+from medi.screen import many, shown
+from pipelines.cli.rows import Line, cut, grid, lines_of
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType
@@ -76,7 +75,6 @@ def _compared(a: Path, b: Path, task: str | None) -> "Diff":
 def _show(found: "Diff", task: str | None, most: int, everything: bool) -> None:
     """Print the parts that say something, with a blank line between them."""
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(_headline(found, task), style="bold")
@@ -84,11 +82,11 @@ def _show(found: "Diff", task: str | None, most: int, everything: bool) -> None:
     parts = [
         _sides(found),
         _changes(found, limit),
-        *(Text(shown(sentence)) for sentence in found.explanations),
+        _why(found, limit),
         _sources(found, limit),
         _names("tasks", found.tasks_removed, found.tasks_added, limit),
         _tasks(found, limit),
-        _causes(found, limit),
+        _moves(found),
         _files(found),
         *(map(_examples, found.tasks) if task else ()),
     ]
@@ -210,16 +208,22 @@ def _tasks(found: "Diff", limit: int) -> "RenderableType | None":
     return table
 
 
-def _causes(found: "Diff", limit: int) -> "RenderableType | None":
-    """Return how far scores moved, how many rows only changed their task, and where the differences began."""
+def _moves(found: "Diff") -> "RenderableType | None":
+    """Return how far scores moved, and how many rows only changed their task, or None."""
     lines = []
     if move := max((task.score_move for task in found.tasks), default=0.0):
         lines.append(Line("scores", "", f"of equal texts moved by {move:.2g} at most"))
     for source, count in found.moved.items():
         lines.append(Line("moved", "", f"{many(count, 'row')} of {source} to another task of it"))
-    for cause, count in Counter(task.cause for task in found.tasks if task.cause).most_common(limit):
-        lines.append(Line("began in", many(count, "task"), cause))
     return grid(lines) if lines else None
+
+
+def _why(found: "Diff", limit: int) -> "RenderableType | None":
+    """Return what explains the differences, or None where nothing is said."""
+    lines = [Line("why", "", sentence) for sentence in found.explanations[:limit]]
+    if len(found.explanations) > limit:
+        lines.append(Line("", "", f"and {len(found.explanations) - limit:,} more: --all"))
+    return grid(lines, 1 << 20) if lines else None
 
 
 def _files(found: "Diff") -> "RenderableType | None":

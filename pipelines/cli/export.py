@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from medi.errors import UsageError
-from medi.screen import shown
+from medi.screen import many, shown
 
 
 def export(
@@ -45,11 +45,6 @@ def _block_rows(to: str, batch_size: int | None) -> int:
     if batch_size is not None and (to != MEDI_JSON or batch_size < 1):
         raise UsageError(f"--batch-size {batch_size}: give a number from 1, and only with --to {MEDI_JSON}")
     return batch_size or 1
-
-
-def many(count: int, thing: str) -> str:
-    """Return a count with its thing, as in "1 row" and "2 rows"."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _meaning(reason: str, batch_size: int | None) -> str:

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medi.screen import shown
-from pipelines.cli.export import many
+from medi.screen import many, shown
 
 
 def import_(

@@ -6,6 +6,7 @@ Every text is made harmless, and a long one is cut; `--json` of the commands giv
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from medi.screen import many as many
 from medi.screen import shown
 
 if TYPE_CHECKING:
@@ -91,8 +92,3 @@ def cut(text: str, most_characters: int = SHOWN_CHARACTERS) -> str:
     if len(text) <= most_characters:
         return shown(text)
     return f"{shown(text[:most_characters])}… ({len(text):,} characters)"
-
-
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun, as in "1 row" and "2,000 rows"."""
-    return f"{count:,} {noun}" + "s" * (count != 1)
