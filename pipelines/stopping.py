@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,8 +22,10 @@ def stopped_line(code: int) -> str:
 
 
 @contextmanager
-def ending_at_once() -> Iterator[None]:
+def ending_at_once(tell: Callable[[str], None] | None = None) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the process within the block at once, with its children, exit code 130 or 143.
+
+    `tell` is given the line that a person reads, and must be quick.
 
     Prefect waits for its worker threads, and one that embeds cannot be interrupted for minutes. Only the main thread
     may set this; elsewhere (a deployment's own process) nothing changes.
@@ -33,11 +35,18 @@ def ending_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _end) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        """Tell who wants to know, and end."""
+        if tell is not None:
+            tell(stopped_line(128 + number))
+        _end(number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     # A child inherits which signals its parent's thread holds back, so another thread waits for this one.
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     is_over = threading.Event()
-    waiter = threading.Thread(target=_wait_for_ctrl_c, args=(is_over,), daemon=True)
+    waiter = threading.Thread(target=_wait_for_ctrl_c, args=(is_over, end), daemon=True)
     waiter.start()
     try:
         yield
@@ -50,11 +59,11 @@ def ending_at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _wait_for_ctrl_c(is_over: threading.Event) -> None:
+def _wait_for_ctrl_c(is_over: threading.Event, end: Callable[[int, None], None]) -> None:
     """End the process at Ctrl-C, unless the signal only says that nobody needs to wait for it any more."""
     signal.sigwait({signal.SIGINT})
     if not is_over.is_set():
-        _end(signal.SIGINT, None)
+        end(signal.SIGINT, None)
 
 
 def wait_for_nobody() -> None:
@@ -77,7 +86,7 @@ def leave(code: int) -> int:
 _deserted = threading.Event()
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(number: int) -> None:
     """Say the line, end the children, and leave without unwinding."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
     os.write(2, f"{show_cursor}medi: {stopped_line(128 + number)}\n".encode())

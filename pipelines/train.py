@@ -15,7 +15,7 @@ from rich.console import Console
 
 from medi.screen import shown
 from medi.train.run import Trained, run
-from pipelines.build.prefect_home import NoServer, ready_server, reason
+from pipelines.build.prefect_home import NoServer, canceller, ready_server, reason
 from pipelines.stopping import ending_at_once, wait_for_nobody
 from pipelines.training import Shown, job_of
 
@@ -39,7 +39,7 @@ def train_flow(options: Mapping[str, object]) -> dict[str, object]:
         MediError: as `medi train`; what the run has kept stays, and the same options go on from there.
     """
     job = job_of(options)
-    with ending_at_once(), Shown(Console(stderr=True)) as shows:
+    with ending_at_once(canceller()), Shown(Console(stderr=True)) as shows:
         trained = run(job, shows)
     create_markdown_artifact(key=NAME, markdown=_report(trained), description=f"The model is {shown(str(trained.out))}")
     told: dict[str, object] = trained._asdict()

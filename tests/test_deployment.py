@@ -96,3 +96,28 @@ def test_the_readme_s_deployments_build_a_release_and_train_on_it(
     )  # fmt: skip
     assert (out / "modules.json").exists(), told
     assert len((tmp_path / "model.run" / "steps.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_server_hears_that_a_build_was_stopped(
+    server: dict[str, str], repo_root: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """It showed the run as running for good."""
+    call = [sys.executable, "-m", "pipelines.build", "--sources", "xsum,npr", "--workspace", str(tmp_path / "w")]
+    with subprocess.Popen(call, env=server, cwd=repo_root, stderr=subprocess.PIPE, start_new_session=True) as build:
+        until = time.monotonic() + 300
+        # From here on the flow runs, and its tasks take minutes.
+        while not list((tmp_path / "w" / "store").glob("tokens/*/record.json")):
+            assert build.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+        os.killpg(build.pid, number)
+        build.communicate(timeout=60)
+    assert build.returncode == 128 + number
+    asked = urllib.request.Request(
+        f"{server['PREFECT_API_URL']}/flow_runs/filter", b"{}", {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        (run,) = json.load(answer)
+    assert (run["state_type"], run["name"]) == ("CANCELLED", "medi sample, seed 0")
+    assert "the same command again to go on" in run["state"]["message"]

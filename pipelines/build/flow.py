@@ -22,7 +22,7 @@ from medi.errors import MediError
 from medi.fetch import Unreachable
 from medi.release.manifest import REPORT
 from pipelines.build.context import Context
-from pipelines.build.prefect_home import NoServer, ready_server, reason, task_runner
+from pipelines.build.prefect_home import NoServer, canceller, ready_server, reason, task_runner
 from pipelines.build.prefect_progress import progress_shown
 from pipelines.build.progress import reporter
 from pipelines.build.run import (
@@ -126,7 +126,7 @@ def run_in_prefect(job: Job) -> BuildResult:
     def steps(options: Mapping[str, Json]) -> BuildResult:
         """Run what is missing, and publish."""
         # Inside the flow, because Prefect sets a handler of its own for SIGTERM when the flow begins.
-        with ending_at_once():
+        with ending_at_once(canceller()):
             with progress_shown():
                 ended.extend(_ordered(job))
             result = conclude(job, ended)
@@ -141,7 +141,7 @@ def run_in_prefect(job: Job) -> BuildResult:
         )  # fmt: skip
         return result
 
-    with ending_at_once():
+    with ending_at_once(canceller()):
         try:
             ready_server()
             return steps(options_of(settings))

@@ -4,12 +4,17 @@ A person's own server is used where PREFECT_API_URL or their Prefect profile nam
 changed, and nothing is written into the home folder. No result depends on a server: one that fails is done without.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import urllib.request
+from base64 import b64encode
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +42,10 @@ _QUIET = {
 _IMPATIENT = {"PREFECT_CLIENT_MAX_RETRIES": "3", "PREFECT_API_REQUEST_TIMEOUT": "15"}
 # A new server's database takes 12 MB, and where it finds no room it is waited for until the start-up limit.
 _ROOM_BYTES = 32 << 20
-_PATIENCE_SECONDS = 10.0
+# A server that has just started, on a machine that is busy, takes its time to answer.
+_PATIENCE_SECONDS = 30.0
+# Who stops a run waits so long for a server to hear of it.
+_FAREWELL_SECONDS = 2.0
 
 
 # Waits for the end of the process that holds the other end of its input, and ends the server that would stay behind.
@@ -123,6 +131,32 @@ def ready_server() -> None:
     # An address may carry a password.
     place = re.sub(r"//[^/@]*@", "//", url)
     raise NoServer(f"the Prefect server at {place}, which PREFECT_API_URL names, does not answer ({reason(problem)})")
+
+
+def canceller() -> Callable[[str], None]:
+    """Return what tells a person's server that the flow run of this moment was stopped, and why: it would be shown as
+    running for good. The temporary server ends with the process, and is not told.
+    """
+    from prefect.runtime import flow_run
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_KEY, PREFECT_API_URL
+
+    url, key, user = (setting.value() for setting in (PREFECT_API_URL, PREFECT_API_KEY, PREFECT_API_AUTH_STRING))
+    headers = {"Content-Type": "application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    elif user:
+        headers["Authorization"] = f"Basic {b64encode(user.get_secret_value().encode()).decode()}"
+    place = f"{url}/flow_runs/{flow_run.id}/set_state"
+
+    def tell(message: str) -> None:
+        """Set the run's state; a server that does not take it does not hold up the end."""
+        state = {"type": "CANCELLED", "name": "Cancelled", "message": message}
+        body = json.dumps({"state": state, "force": True}).encode()
+        with suppress(OSError, ValueError):
+            request = urllib.request.Request(place, body, headers)
+            urllib.request.urlopen(request, timeout=_FAREWELL_SECONDS).close()
+
+    return tell if url and flow_run.id else lambda message: None
 
 
 def _mourn() -> None:
