@@ -56,6 +56,9 @@ def test_every_row_is_found_where_it_stands_and_its_choice_is_the_releases(relea
         assert [one.text for one in listed if one.fate == "chosen"] == row["negatives"]
         entry = next(e for e in opened.manifest["tasks"] if e["task"] == row["task"])
         assert found.slots == entry["slots"] and found.negatives_wanted == 1 and found.profile == "paper"
+        assert found.given_wanted == (4 if row["negative_origins"][0] == "given" else 0)
+        assert [one.score for one in listed if one.fate == "chosen"] == pytest.approx(row["negative_scores"], abs=1e-5)
+        assert found.sentence == "Represent the[ {domain}] {text_type}[ for {objective}]:"
 
 
 def test_the_raw_line_is_the_one_that_the_origin_names(release: Path, cut: Path) -> None:
@@ -205,13 +208,27 @@ def test_the_screen_is_80_columns_wide_and_shows_no_control(release: Path, capsy
     assert candidates[-1].startswith("in all: not_needed ") and candidates[-1].endswith("chosen 1")
 
 
+def test_of_given_negatives_the_screen_tells_how_many_are_wanted_and_their_scores(
+    release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = rows_of(release, "NQ")[0]
+    scores, given = row["negative_scores"], row["negatives"]
+    assert isinstance(scores, list) and isinstance(given, list)
+    assert main(["inspect", str(release), "--why", str(row["id"])]) == 0
+    out = capsys.readouterr().out
+    assert "mining: up to 4 given negatives wanted, mined ones where there is none ──" in out
+    lines = out[out.index("negatives that the source gives: ") :].splitlines()
+    assert lines[1].split() == ["score", "became", "text"]
+    assert [line.split()[1:3] for line in lines[2 : 2 + len(given)]] == [[f"{s:.3f}", "chosen"] for s in scores]
+
+
 def test_json_holds_it_all(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = rows_of(release, "NQ")[0]
     assert main(["inspect", str(release), "--why", str(row["id"]), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["row"] == row and found["choice"]["given"][0]["fate"] == "chosen"
     assert sorted(found) == [
-        "absent", "choice", "negatives_wanted", "place", "place_in_group", "pool", "profile", "raw", "row", "rules",
+        "absent", "choice", "given_wanted", "negatives_wanted", "place", "place_in_group", "pool", "profile", "raw", "row", "rules",
         "sentence", "slots", "verdict",
     ]  # fmt: skip
 

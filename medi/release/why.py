@@ -48,7 +48,8 @@ class Pool:
 class Story:
     """All that is known of how a row came to be; parts are None where `absent` says why.
 
-    `place` and `place_in_group` count from 0; `slots` are those of the instructions, by side, `sentence` what they were
+    `place` and `place_in_group` count from 0; the row keeps at most `given_wanted` of the negatives that its source gives
+    (0 where it gives none), and mined ones up to `negatives_wanted`; `slots` are those of the instructions, by side, `sentence` what they were
     put into; `verdict` says why a Super-NI task is of its kind; `rules` are those that differ from profile `paper`.
     """
 
@@ -59,6 +60,7 @@ class Story:
     pool: Pool | None
     profile: str
     rules: dict[str, object]
+    given_wanted: int
     negatives_wanted: int
     choice: Choice | None
     verdict: str
@@ -109,13 +111,15 @@ def _story(release: Release, places: Places, entry: TaskEntry, found: tuple[dict
             f"candidates: the rules of this medi (mine, version {VERSIONS['mine']}) choose other texts than those of "
             f"version {records['mine'].version} did for this release; what is told here is not how the row came to be"
         )
+    pool = None if mined is None else _pool(mined)
     rules = Rules(**records["mine"].params["rules"]) if "mine" in records else Rules()
     return Story(
         *found,
         raw=raw,
-        pool=None if mined is None else _pool(mined),
+        pool=pool,
         profile=str(release.manifest["params"].get("profile", "unknown")),
         rules=changed_rules(rules),
+        given_wanted=rules.given_negatives if pool and pool.given_negatives else 0,
         negatives_wanted=rules.negatives,
         choice=None if mined is None else mined.choice,
         verdict=verdict_line(evidence),
@@ -144,9 +148,13 @@ def _pool(mined: Mined) -> Pool:
 
 
 def _sentence(records: dict[str, Record]) -> str:
-    """Return the sentence that the slots were put into, "" where no record says it."""
+    """Return the sentence that the slots were put into, with its ending; "" where it was not asked for, or no record says it."""
     record = records.get("instruct")
-    return record.params["instructions"]["style"]["sentence"] if record else ""
+    style = record.params["instructions"]["style"] if record else {"level": "none"}
+    if style["level"] != "detailed":
+        return ""
+    sentence, ending = style["sentence"], style["ending"].rstrip()
+    return sentence if sentence.endswith(ending) else sentence + ending
 
 
 def _known_places(release: Release, places: Places) -> Places:

@@ -3,7 +3,7 @@
 A manifest names every artifact by its key, with the params it was made with, so nothing else has to be asked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,8 +70,22 @@ def _choice(records: dict[str, Record], store: Store, rows: pa.Table, number: in
     near, rescored = (store.open(records[s]) if s in records else None for s in ("near", "rescore"))
     how = Rules(**params["rules"]), Hints(None if near is None else near_of(texts, near), rescored)
     if given:
-        return why_pair(number, rows, texts, candidates, given, how)
+        return _scored(why_pair(number, rows, texts, candidates, given, how), rows["query"][number].as_py(), texts)
     return why_task(params["kind"], number, rows, texts, candidates, how)
+
+
+def _scored(choice: Choice, query: str, texts: "Texts") -> Choice:
+    """Return the choice with the cosine of each given negative that is encoded: those that a row may keep."""
+
+    def cosine(text: str) -> float | None:
+        """Return the cosine of the query and a text, None where mining never encoded it."""
+        number = texts.number_of.get(text, -1)
+        if number < 0 or texts.vector_of[number] < 0:
+            return None
+        one, other = texts.vectors_of([query, text])
+        return float(one @ other)
+
+    return replace(choice, given=[replace(one, score=cosine(one.text)) for one in choice.given])
 
 
 def _texts(mined: Record, store: Store, rows: pa.Table, tokens: pa.Table) -> "Texts":

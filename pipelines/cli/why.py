@@ -121,7 +121,7 @@ def _mining(story: "Story") -> "Iterator[RenderableType]":
         lines.append(Line("passed", "", f"{many(choice.known, 'known positive')} that stood among the nearest"))
     for fate, count in choice.draws.items():
         lines.append(Line("filled up", "", f"{fate} {count:,} of the seeded draws"))
-    yield draw(f"mining: {many(story.negatives_wanted, 'negative')} wanted", lines)
+    yield draw(f"mining: {_wanted(story)}", lines)
     for title, judged in (
         ("candidates for the positive", choice.positives),
         ("negatives that the source gives", choice.given),
@@ -129,6 +129,15 @@ def _mining(story: "Story") -> "Iterator[RenderableType]":
     ):
         if judged:
             yield _table(title, judged)
+
+
+def _wanted(story: "Story") -> str:
+    """Return how many negatives the rules want for a row of its unit."""
+    wanted = story.negatives_wanted
+    if not story.given_wanted:
+        return f"{many(wanted, 'negative')} wanted"
+    few = "there is none" if wanted == 1 else f"they are fewer than {wanted}"
+    return f"up to {many(story.given_wanted, 'given negative')} wanted, mined ones where {few}"
 
 
 def _table(title: str, judged: "list[Judged]") -> "RenderableType":
