@@ -24,7 +24,7 @@ def check_faiss(path: Sequence[str] | None = None) -> None:
     if _CPU in here and len(here) > 1:
         raise MediError(
             f"{' and '.join(here)} are both installed, and each overwrites the other's package faiss; run: "
-            f"pip uninstall -y {' '.join(here)}, then: pip install 'medi[cpu]' (or 'medi[gpu]')"
+            f"pip uninstall -y {' '.join(here)}, then: pip install '.[cpu]' (or '.[gpu]')"
         )
     if PathFinder.find_spec("faiss", folders) is None:
-        raise MediError("FAISS is not installed; run: pip install 'medi[cpu]' (or 'medi[gpu]' for a GPU)")
+        raise MediError("FAISS is not installed; run: pip install '.[cpu]' (or '.[gpu]' for a GPU)")

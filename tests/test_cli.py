@@ -258,5 +258,5 @@ def test_a_runner_that_is_not_installed_is_refused_before_anything_is_said(runne
     absent = f"import sys\nsys.modules['prefect_{runner}'] = None"
     done = medi("build", "--runner", runner, "--workspace", str(tmp_path / "w"), code=absent)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"medi: --runner {runner}: not installed; pip install 'medi[{runner}]', or use threads\n"
+    assert done.stderr == f"medi: --runner {runner}: not installed; pip install '.[{runner}]', or use threads\n"
     assert list(tmp_path.iterdir()) == []

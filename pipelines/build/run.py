@@ -179,7 +179,7 @@ def tidy(settings: Settings) -> None:
 def _check_runner(runner: str) -> None:
     """Raise UsageError where the runner is not installed, before anything is looked at or said."""
     if runner in ("dask", "ray") and importlib.util.find_spec(f"prefect_{runner}") is None:
-        raise UsageError(f"--runner {runner}: not installed; pip install 'medi[{runner}]', or use threads")
+        raise UsageError(f"--runner {runner}: not installed; pip install '.[{runner}]', or use threads")
 
 
 def _run(job: Job) -> BuildResult:
