@@ -89,7 +89,7 @@ def test_entries_tell_counts_scores_and_examples(tmp_path: Path) -> None:
     out = write(tiny(), tmp_path / "out", measures_of_tiny())
     data = data_of((out / "report.html").read_text(encoding="utf-8"))
     assert data["numbers"] == [
-        ["rows", "16"], ["of planned", "100.0%"], ["tasks", "4"], ["sources", "3"], ["negatives a row", "1.50"],
+        ["rows", "16"], ["of planned", "100%"], ["tasks", "4"], ["sources", "3"], ["negatives a row", "1.50"],
         ["given", "33%"], ["mined", "67%"],
     ]  # fmt: skip
     entries = {entry["name"]: entry for entry in data["entries"]}  # type: ignore[index,union-attr]
@@ -157,22 +157,26 @@ def test_warnings_say_what_and_where(tmp_path: Path) -> None:
     write_release(tmp_path / "out", contents)
     release = open_release(tmp_path / "out")
     found = warnings_of(Report(release.manifest, Rules(max_score=0.9), read_tasks(release)))
-    assert {warning["title"]: warning["notes"] for warning in found} == {
-        "Without rows": [["task000_one", "single_class"], ["npr", "no file of it was there"]],
-        "Far below their quota": [["asks", "4 of 10 rows"]],
-        "Licences that forbid commercial use": [["twins", "CC BY-NC 4.0; 4 rows"]],
-        "Licences that are not stated": [["asks", "Unknown; 4 rows"]],
-        "Negatives that score as high as the positive": [["asks", "1 of 4 rows (25%)"]],
-        "Negatives that are nearly the query": [["task001_yes_or_no", "half of its negatives score 0.96 or more"]],
-        "Texts longer than the encoder reads": [["twins", "3 of 10 texts (30%)"]],
-        "Short of negatives": [
+    assert [(warning["title"], warning["notes"]) for warning in found] == [
+        ("Without rows", [["npr", "no file of it was there"], ["task000_one", "single_class"]]),
+        ("Licences that forbid commercial use", [["twins", "CC BY-NC 4.0; 4 rows"]]),
+        ("Negatives that score as high as the positive", [["asks", "1 of 4 rows (25%)"]]),
+        (
+            "Short of negatives",
             [
-                "task002_rewrite",
-                "1 query short (2 negatives missing); above_max_score struck out 4 candidates: raise --max-score 0.9",
-            ]
-        ],
-        "Many rows dropped": [["task001_yes_or_no", "3 of 8 rows: duplicate_input 3"]],
-    }
+                [
+                    "task002_rewrite",
+                    "1 query short (2 negatives missing); above_max_score struck out 4 candidates: raise --max-score "
+                    "0.9",
+                ]
+            ],
+        ),
+        ("Far below their quota", [["asks", "4 of 10 rows (40%)"]]),
+        ("Texts longer than the encoder reads", [["twins", "3 of 10 texts (30%)"]]),
+        ("Negatives that are nearly the query", [["task001_yes_or_no", "half of its negatives score 0.96 or more"]]),
+        ("Many rows dropped", [["task001_yes_or_no", "3 of 8 rows: duplicate_input 3"]]),
+        ("Licences that are not stated", [["asks", "Unknown; 4 rows"]]),
+    ]
 
 
 @pytest.mark.parametrize(

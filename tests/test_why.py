@@ -228,8 +228,8 @@ def test_json_holds_it_all(release: Path, capsys: pytest.CaptureFixture[str]) ->
     found = json.loads(capsys.readouterr().out)
     assert found["row"] == row and found["choice"]["given"][0]["fate"] == "chosen"
     assert sorted(found) == [
-        "absent", "choice", "given_wanted", "negatives_wanted", "place", "place_in_group", "pool", "profile", "raw", "row", "rules",
-        "sentence", "slots", "verdict",
+        "absent", "choice", "given_wanted", "negatives_wanted", "place", "place_in_group", "pool", "profile", "raw",
+        "row", "rules", "sentence", "slots", "verdict",
     ]  # fmt: skip
 
 

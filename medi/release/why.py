@@ -48,9 +48,10 @@ class Pool:
 class Story:
     """All that is known of how a row came to be; parts are None where `absent` says why.
 
-    `place` and `place_in_group` count from 0; the row keeps at most `given_wanted` of the negatives that its source gives
-    (0 where it gives none), and mined ones up to `negatives_wanted`; `slots` are those of the instructions, by side, `sentence` what they were
-    put into; `verdict` says why a Super-NI task is of its kind; `rules` are those that differ from profile `paper`.
+    `place` and `place_in_group` count from 0; the row keeps at most `given_wanted` of the negatives that its source
+    gives (0 where it gives none), and mined ones up to `negatives_wanted`; `slots` are those of the instructions, by
+    side, `sentence` what they were put into; `verdict` says why a Super-NI task is of its kind; `rules` are those that
+    differ from profile `paper`.
     """
 
     row: dict[str, object]
@@ -148,7 +149,7 @@ def _pool(mined: Mined) -> Pool:
 
 
 def _sentence(records: dict[str, Record]) -> str:
-    """Return the sentence that the slots were put into, with its ending; "" where it was not asked for, or no record says it."""
+    """Return the sentence that the slots were put into, with its ending; "" where none is known or was asked for."""
     record = records.get("instruct")
     style = record.params["instructions"]["style"] if record else {"level": "none"}
     if style["level"] != "detailed":

@@ -9,9 +9,10 @@ import textwrap
 from collections import Counter
 
 from medi.licences import identifiers, may_be_handed_on
-from medi.release.manifest import FORMAT, POSITIVES_FILE, REPORT, Json, Manifest, task_licence
+from medi.release.known import SUPER_NI
+from medi.release.manifest import FORMAT, POSITIVES_FILE, REPORT, Manifest, task_licence
 from medi.schema import EXAMPLES
-from medi.screen import shown
+from medi.screen import many, shown
 
 _COLUMNS = {
     "id": "`<source>/` and 16 hex digits over the row's task and texts; never a position",
@@ -104,14 +105,14 @@ def _size_category(rows: int) -> str:
 
 
 def _opening(manifest: Manifest, rows: int) -> str:
-    tasks = sum(entry["got"] > 0 for entry in manifest["tasks"])
+    rows_of_tasks = f"{many(rows, 'row')} of {many(sum(entry['got'] > 0 for entry in manifest['tasks']), 'task')}"
     sources = sum(entry["got"] > 0 for entry in manifest["sources"])
     return f"""# MEDI, rebuilt
 
-Instructions, queries, positives and hard negatives for training text embedding models: {rows:,} rows of {tasks:,} tasks
-from {sources:,} sources, in the manner of MEDI, the training set of InstructOR (arXiv 2212.09741).
+Instructions, queries, positives and hard negatives for training text embedding models: {rows_of_tasks}
+from {many(sources, "source")}, in the manner of MEDI, the training set of InstructOR (arXiv 2212.09741).
 
-{_imported(manifest) if "imported" in manifest["params"] else _built(manifest["params"])}
+{_imported(manifest) if "imported" in manifest["params"] else _built(manifest)}
 
 `manifest.json` ({FORMAT}) says for every source and task what was planned, what came, what was dropped and why, and
 names every file read with its SHA-256; `{POSITIVES_FILE}` holds the known positives that no negative may be.
@@ -120,16 +121,18 @@ names every file read with its SHA-256; `{POSITIVES_FILE}` holds the known posit
 Content digest: `{manifest["content_digest"]}`"""
 
 
-def _built(params: dict[str, Json]) -> str:
+def _built(manifest: Manifest) -> str:
     """Return how the rows came to be, with what was chosen where there was a choice."""
+    params = manifest["params"]
     drawn = "as they stand" if params.get("take") == "first" else "by a seeded hash"
     encoder = params.get("encoder")
     name = encoder.get("name", "") if isinstance(encoder, dict) else encoder or "an encoder"
     profile, scale = (cell(str(params.get(key, "?"))) for key in ("profile", "scale"))
+    has_super_ni = any(entry["name"] == SUPER_NI and entry["got"] for entry in manifest["sources"])
+    paired = ";\nSuper-NaturalInstructions is paired by cosine too" if has_super_ni else ""
     return f"""Built by `medi`: rows are drawn from each source {drawn}, embedded without any instruction by
 {cell(str(name))}, given hard negatives by cosine where they bring none (profile {profile}),
-cut to the source's quota (scale {scale}), and joined with their instructions;
-Super-NaturalInstructions is paired by cosine too."""
+cut to the source's quota (scale {scale}), and joined with their instructions{paired}."""
 
 
 def _imported(manifest: Manifest) -> str:
@@ -149,7 +152,7 @@ def _limits(manifest: Manifest) -> str:
         for entry in manifest["tasks"]
         if entry["got"] and not may_be_handed_on(task_licence(entry) or sources.get(entry["source"], ""))
     )
-    parts = [cell(name) + (f" ({tasks:,} tasks)" if by_task else "") for (name, by_task), tasks in closed.items()]
+    parts = [cell(name) + (f" ({many(tasks, 'task')})" if by_task else "") for (name, by_task), tasks in closed.items()]
     named = textwrap.fill(", ".join(parts), 118, subsequent_indent="  ", break_on_hyphens=False)
     return f"""## Limits
 

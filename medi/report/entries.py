@@ -12,11 +12,12 @@ import numpy as np
 from medi.profiles import Rules
 from medi.release.accounting import mining_of as account_of
 from medi.release.accounting import shortages, unit_of
+from medi.release.known import SUPER_NI
 from medi.release.manifest import Json, Manifest, SourceEntry, TaskEntry, task_licence
 from medi.release.verdict import verdict_line
 from medi.report.measures import COSINES, EDGES, SUMS, sparse, trimmed, untrimmed
 from medi.report.rows import TaskRows, cut, together
-from medi.screen import shown
+from medi.screen import many, shown
 
 SHOWN_LABELS = 20
 _SCORE_EDGES = {"cosine": COSINES, "sum": SUMS}
@@ -56,9 +57,11 @@ def _of_task(report: Report, source: SourceEntry, entry: TaskEntry) -> dict[str,
     licence = ", ".join(rows.licences) or task_licence(entry) or source["licence"]
     return {
         **_common(entry, rows),
+        "planned": entry["planned"] if has_quota(entry) else None,
         "name": shown(entry["task"]),
         "source": shown(entry["source"]),
         "is_source": is_source,
+        "is_task": True,
         "kind": shown(entry["kind"]),
         "category": category_of(entry),
         "licence": shown(licence),
@@ -87,9 +90,10 @@ def _of_source(report: Report, source: SourceEntry, tasks: list[TaskEntry]) -> d
     }
     return {
         **_common(source, rows),
-        "name": f"{shown(source['name'])}: all {len(tasks)} tasks",
+        "name": f"{shown(source['name'])}: {f'all {len(tasks):,} tasks' if len(tasks) > 1 else 'its one task'}",
         "source": shown(source["name"]),
         "is_source": True,
+        "is_task": False,
         "kind": ", ".join(map(shown, kinds)),
         "category": "",
         "licence": shown(source["licence"]),
@@ -105,6 +109,11 @@ def _of_source(report: Report, source: SourceEntry, tasks: list[TaskEntry]) -> d
         "place": None,
         "nearest": [],
     }
+
+
+def has_quota(entry: TaskEntry) -> bool:
+    """Return whether rows were planned for the task itself: clusters are what the plan of their source came to."""
+    return entry["source"] in (entry["task"], SUPER_NI) or "cluster_of" not in _object(entry["evidence"])
 
 
 def category_of(entry: TaskEntry) -> str:
@@ -189,7 +198,7 @@ def _facts(entry: TaskEntry, rules: Rules) -> list[Json]:
 
 def _about(source: SourceEntry) -> list[Json]:
     """Return [name, words] of where a source comes from."""
-    files = [f"{shown(file['name'])} ({file['size']:,} bytes)" for file in source["files"]]
+    files = [f"{shown(file['name'])} ({many(file['size'], 'byte')})" for file in source["files"]]
     named = ", ".join(files[:3]) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
     mended = ", ".join(f"{shown(reason)} {count:,}" for reason, count in source["mended"].items())
     facts = {"files": named, "variant": shown(source["variant"]), "mended": mended, "cite": shown(source["citation"])}

@@ -19,7 +19,8 @@ from medi.report.entries import Measures, Report, entries_of
 from medi.report.measures import COSINES, LENGTHS, RANKS, SUMS
 from medi.report.rows import TaskRows, read_tasks
 from medi.report.warnings import warnings_of
-from medi.screen import shown
+from medi.report.words import percent
+from medi.screen import many, shown
 
 _SLOT = re.compile(r"<!--slot (\w+)-->")
 _SCRIPTS = {"d3": "vendor/d3.min.js", "plot": "vendor/plot.min.js", "plots": "plots.js", "page": "page.js"}
@@ -78,10 +79,8 @@ def _lead(manifest: Manifest) -> str:
     by = f" with {name}" if isinstance(name, str) else ""
     profile = f" by profile {params['profile']}" if "profile" in params else ""
     read = sum(len(source["files"]) for source in manifest["sources"])
-    files_read = f"{read:,} raw file{'' if read == 1 else 's'}"
-    return shown(
-        f"Instructions, pairs and hard negatives for training text embeddings: {files_read}, mined{by}{profile}."
-    )
+    told = f"{many(read, 'raw file')}, mined{by}{profile}"
+    return shown(f"Instructions, pairs and hard negatives for training text embeddings: {told}.")
 
 
 def _read_measures(path: Path) -> tuple[Measures, Json]:
@@ -97,14 +96,13 @@ def _numbers(manifest: Manifest, rows: dict[tuple[str, str], TaskRows]) -> list[
     total = sum(found.rows for found in rows.values())
     origins = {name: sum(found.origins[name] for found in rows.values()) for name in ("given", "mined", "random")}
     negatives = sum(origins.values())
-    numbers: list[Json] = [
-        ["rows", f"{total:,}"],
-        ["of planned", f"{total / max(1, sum(entry['planned'] for entry in manifest['sources'])):.1%}"],
-        ["tasks", f"{len(rows):,}"],
-        ["sources", f"{len({source for source, _ in rows}):,}"],
-        ["negatives a row", f"{negatives / max(1, total):.2f}"],
-    ]
-    return numbers + [[name, f"{count / negatives:.0%}"] for name, count in origins.items() if count]
+    planned = sum(entry["planned"] for entry in manifest["sources"])
+    sources = len({source for source, _ in rows})
+    counted = (many(total, "row"), many(len(rows), "task"), many(sources, "source"))
+    numbers: list[Json] = [[name, number] for number, name in map(str.split, counted)]
+    numbers.insert(1, ["of planned", percent(total, planned)])
+    numbers.append(["negatives a row", f"{negatives / max(1, total):.2f}"])
+    return numbers + [[name, percent(count, negatives)] for name, count in origins.items() if count]
 
 
 def _params(manifest: Manifest, rules: Rules) -> list[Json]:
