@@ -32,7 +32,7 @@ def notes_of(report: Report, title: str) -> tuple[Json, Json]:
 def clusters(rows: int = 3) -> Builder:
     """Return a release of one source of two clusters, for which 175,000 rows were planned."""
     evidence: Json = {"cluster_of": {"task": "twins", "planned": 175_000, "got": 2 * rows}}
-    made = Builder({}, [source_entry("twins", 2 * rows, clusters=True) | {"planned": 175_000}], [])
+    made = Builder({}, [source_entry("twins", 2 * rows, clusters=True, planned=175_000)], [])
     for number in range(2):
         task = f"twins/0{number}"
         made.rows["twins", task] = [pair_row("twins", 10 * number + n, task) for n in range(rows)]

@@ -142,7 +142,8 @@ function sort(number) {
     [...row.children].forEach((cell, i) => cell.classList.toggle("now", i === number));
   }
   byId("sort").value = name;
-  byId("turn").textContent = direction === "ascending" ? "lowest first" : "highest first";
+  const [low, high] = number < 2 ? ["A", "Z"] : ["lowest", "highest"];
+  byId("turn").textContent = `${direction === "ascending" ? low : high} first \u2195`;
   byId("turn").hidden = false;
   const turn = direction === "ascending" ? 1 : -1;
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en") : a - b);

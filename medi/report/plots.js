@@ -82,7 +82,7 @@ function figure(title, series, options, width) {
 /** The bars of a series; of one that shares its figure the outline, so that none hides another. */
 function bars({ name, color: of, bins: rows }, place, shares) {
   const [x1, x2] = [(bin) => place(bin.x1), (bin) => place(bin.x2)];
-  const title = (bin) => `${name}s, ${bin.x1} to ${bin.x2}: ${count(bin.y)}`;
+  const title = (bin) => `${bin.x1} to ${bin.x2}: ${many(bin.y, name)}`;
   const fill = { fill: color(of), fillOpacity: shares ? 0.1 : 0.85, inset: shares ? 0 : 0.5 };
   const areas = Plot.rectY(rows, { x1, x2, y: "share", ...fill, title });
   if (!shares) return [areas];

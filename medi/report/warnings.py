@@ -31,12 +31,12 @@ _NOT_LOST = ("over_quota", "mutual_pair")
 
 
 class Note(NamedTuple):
-    """What was found of a task or source: in words, and how many of what its warning counts."""
+    """What was found of a task or source: in words, and the number of what its warning counts."""
 
     source: str
     name: str
     words: str
-    count: int = 0
+    number: int = 0
 
 
 def forbids_commerce(licence: str) -> bool:
@@ -68,7 +68,7 @@ def _grouped(notes: list[Note], counted: str) -> list[Json]:
         if len(members) == 1:
             lines += told
             continue
-        total = sum(note.count for note in members)
+        total = sum(note.number for note in members)
         words = many(len(members), "task") + (f", {total:,} {counted}" if total else "")
         lines.append([shown(source.removeprefix("\0")), words, told])
     return lines
@@ -92,7 +92,7 @@ def _short(report: Report) -> list[Note]:
         for source, name, got, planned in counts
         if 0 < got < SHORT_SHARE * planned
     ]
-    return sorted(short, key=lambda note: (-note.count, note.name))
+    return sorted(short, key=lambda note: (-note.number, note.name))
 
 
 def _empty(report: Report) -> list[Note]:
@@ -174,7 +174,7 @@ def _licensed(report: Report, is_meant: Callable[[str], bool]) -> list[Note]:
         Note(source, name, f"{licence or 'none given'}; {many(count, 'row')}", count)
         for (source, name, licence), count in rows.items()
     ]
-    return sorted(notes, key=lambda note: (-note.count, note.name))
+    return sorted(notes, key=lambda note: (-note.number, note.name))
 
 
 def _missing_negatives(report: Report) -> list[Note]:
