@@ -6,6 +6,7 @@ A temporary name tells host, process and the process's start, so that what a kil
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,8 @@ from pathlib import Path
 
 _COUNTER = itertools.count()
 _TEMPORARY = ".tmp-"
+# As medi.release.swap names a folder that is to take the place of OUT.
+_NEW = re.compile(r"\.new-[0-9a-f]{12}(?=/|$)")
 
 
 def temporary_name() -> str:
@@ -22,10 +25,27 @@ def temporary_name() -> str:
 
 
 def new_temporary(final: Path) -> Path:
-    """Return a new empty folder beside `final`."""
+    """Return a new empty folder beside `final`. Raises OSError, which names `final`, where none can be made."""
     temporary = final.parent / temporary_name()
-    temporary.mkdir(parents=True)
+    with naming(final):
+        temporary.mkdir(parents=True)
     return temporary
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError of the block name this path, which a person knows, in place of a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def final_path(path: str) -> str:
+    """Return what a person knows of a path: of a temporary one the folder that it stands in, of OUT.new-<id> OUT."""
+    parts = Path(path).parts
+    first = next((place for place, part in enumerate(parts) if part.startswith(_TEMPORARY)), None)
+    return _NEW.sub("", path if first is None else str(Path(*parts[:first])))
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from medi.errors import UsageError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-# A record nested deeper is bad; Python's own limit depends on who calls.
-NESTED_LEVELS = 64
+NESTED_LEVELS = 64  # a record nested deeper is bad; Python's own limit depends on who calls
+BAD_RECORD = b"\0bad: "  # begins a record that its reader calls bad, before the reason; JSON never begins so
 
 
 class Mend(NamedTuple):
@@ -152,7 +152,7 @@ def text_of(value: Json, field_name: str, mends: set[str]) -> str:
     if value is None:
         raise Drop(f"null in {field_name}")
     if isinstance(value, list | dict):
-        raise Bad(f"{field_name} is {_kind(value)} where a text belongs")
+        raise Bad(f"{field_name} is {kind_of(value)} where a text belongs")
     mends.add(f"number_as_text in {field_name}")
     try:
         return json.dumps(value, allow_nan=False)
@@ -180,7 +180,7 @@ def member(record: Json, key: str, mends: set[str]) -> Json:
     Raises Bad where the record is no object, has no such key, or has it in two spellings.
     """
     if not isinstance(record, dict):
-        raise Bad(f"expected an object with the key {key!r}, found {_kind(record)}")
+        raise Bad(f"expected an object with the key {key!r}, found {kind_of(record)}")
     if has_key(record, key):
         return optional(record, key, mends)
     raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
@@ -276,10 +276,10 @@ def _query_fields(record: Json, negatives: tuple[str, ...] = (), mends: set[str]
 def _array(record: Json, length: int) -> list[Json]:
     if isinstance(record, list) and len(record) == length:
         return record
-    raise Bad(f"expected an array of {length}, found {_kind(record)}")
+    raise Bad(f"expected an array of {length}, found {kind_of(record)}")
 
 
-def _kind(value: Json) -> str:
+def kind_of(value: Json) -> str:
     """Say in words what a JSON value is, for a person who looks at the line."""
     if isinstance(value, list):
         return f"an array of {len(value)}"

@@ -33,6 +33,10 @@ MINING = (
 )  # fmt: skip
 _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20
+_MOST_SCALE = 1_000_000
+_MOST_WORKERS = 4_096
+# More digits are a slip, and Python refuses to read some thousands of them.
+_MOST_DIGITS = 18
 
 
 def usable_cores() -> int:
@@ -174,7 +178,7 @@ def sample_raw_dir() -> Path:
 def memory_bytes(text: str) -> int:
     """Return bytes for `8000000000`, `8G` or `512M`. Raises UsageError for anything else."""
     number, unit = (text[:-1], _UNITS_BYTES[text[-1:].upper()]) if text[-1:].upper() in _UNITS_BYTES else (text, 1)
-    if not number.isascii() or not number.isdigit():
+    if not number.isascii() or not number.isdigit() or len(number) > _MOST_DIGITS:
         raise UsageError(f"--memory {text}: give bytes, or a number with K, M, G or T, such as 8G")
     return int(number) * unit
 
@@ -214,10 +218,12 @@ def _check_values(settings: Settings) -> None:
             raise UsageError(f"--{name} {getattr(settings, name)}: give one of {', '.join(choices)}")
     if not (math.isfinite(settings.scale) and settings.scale > 0):
         raise UsageError(f"--scale {settings.scale}: a quota of nothing; give a number above 0, such as 0.02")
+    if settings.scale > _MOST_SCALE:
+        raise UsageError(f"--scale {settings.scale}: no source has so many rows; give at most {_MOST_SCALE:,}")
     if not 0 <= settings.seed < 2**31:
         raise UsageError(f"--seed {settings.seed}: give a whole number from 0 to {2**31 - 1}")
-    if settings.workers < 1:
-        raise UsageError(f"--workers {settings.workers}: give at least 1")
+    if not 1 <= settings.workers <= _MOST_WORKERS:
+        raise UsageError(f"--workers {settings.workers}: give at least 1 and at most {_MOST_WORKERS:,}")
     if settings.memory_bytes is not None and settings.memory_bytes < _LEAST_MEMORY_BYTES:
         raise UsageError(f"--memory {settings.memory_bytes}: too little for a build; give at least 256M")
     if not settings.encoder.strip():
@@ -231,7 +237,7 @@ def _check_values(settings: Settings) -> None:
 def _check_bad_rows(text: str) -> None:
     """Raise UsageError unless the text is a number of rows or a percentage up to 100."""
     number = text.removesuffix("%")
-    plain = number.isascii() and number.replace(".", "", 1).isdigit()
+    plain = number.isascii() and number.replace(".", "", 1).isdigit() and len(number) <= _MOST_DIGITS
     if not plain or (number == text and "." in number) or (number != text and float(number) > 100):
         raise UsageError(f"--max-bad-rows {text}: give a number of rows (12) or a share of the drawn lines (0.5%)")
 

@@ -3,7 +3,6 @@
 On a terminal there is a bar; elsewhere a plain line comes every 30 s. All of it goes to stderr, from one process.
 """
 
-import math
 import os
 import time
 from collections import deque
@@ -24,6 +23,7 @@ from medi.train.run import Job
 
 # What is shown is the mean of so many steps: the loss of one depends on its task.
 _SHOWN_STEPS = 50
+_MOST_EPOCHS = 100_000
 
 
 def job_of(options: Mapping[str, object]) -> Job:
@@ -37,8 +37,8 @@ def job_of(options: Mapping[str, object]) -> Job:
         raise UsageError(f"{missing[0]}: is needed; name the release, the model and the folder it is to be in")
     if "epochs" in given and "max_steps" in given:
         raise UsageError("--epochs and --max-steps say the same; give one of them")
-    if "epochs" in given and not 0 < float(str(given["epochs"])) < math.inf:
-        raise UsageError(f"--epochs {given['epochs']}: give a number above 0")
+    if "epochs" in given and not 0 < float(str(given["epochs"])) <= _MOST_EPOCHS:
+        raise UsageError(f"--epochs {given['epochs']}: give a number above 0, at most {_MOST_EPOCHS:,}")
     given = {"workspace": os.environ.get("MEDI_HOME") or "data"} | given
     release, out, workspace = (Path(os.path.abspath(str(given.pop(name)))) for name in ("release", "out", "workspace"))
     model = str(given.pop("model"))

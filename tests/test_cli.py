@@ -12,6 +12,7 @@ from medi import __version__
 from medi.errors import MediError
 from medi.sources import ALL
 from pipelines.cli.app import line_of, main
+from tests.release_builder import tiny
 
 # What would keep a person waiting for `medi --help`: it takes 0.3 s without them, pyarrow and numpy alone add 0.3 s.
 HEAVY = (
@@ -44,6 +45,8 @@ def test_help_loads_nothing_heavy(args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "[]\n")
 
 
+# More than any number in use can hold.
+HUGE = str(10**20)
 NO_RELEASE = [[name, "no/folder"] for name in ("inspect", "domains", "verify")]
 NO_RELEASE.append(["reselect", "no/folder", "--negatives", "2"])
 
@@ -61,6 +64,15 @@ NO_RELEASE.append(["reselect", "no/folder", "--negatives", "2"])
         (["build", "--dtype", "float16"], "--dtype float16: give one of float32, bfloat16"),
         (["build", "--runner", "slurm"], "--runner slurm: give one of threads, dask, ray, none"),
         (["build", "--scale", "0"], "--scale 0.0: a quota of nothing"),
+        (["build", "--scale", "1e20"], "--scale 1e+20: no source has so many rows; give at most 1,000,000"),
+        (["build", "--workers", HUGE], f"--workers {HUGE}: give at least 1 and at most 4,096"),
+        (["build", "--memory", HUGE], f"--memory {HUGE}: give bytes, or a number with K, M, G or T, such as 8G"),
+        (["build", "--max-bad-rows", HUGE], f"--max-bad-rows {HUGE}: give a number of rows (12)"),
+        (["build", "--max-bad-rows", "9" * 5_000], f"--max-bad-rows {'9' * 5_000}: give a number of rows (12)"),
+        (["build", "--seed", HUGE], f"--seed {HUGE}: give a whole number from 0 to 2147483647"),
+        (["build", "--negatives", HUGE], f"--negatives {HUGE}: give a number from 1 to 16"),
+        (["build", "--window", HUGE], f"--window {HUGE}: give a number from 1 to 64"),
+        (["build", "--skip-top", HUGE], f"--skip-top {HUGE}: give a number from 0 to 63"),
         (["build", "--scale", "nan"], "--scale nan: a quota of nothing"),
         (["build", "--seed", "-1"], "--seed -1: give a whole number from 0"),
         (["build", "--workers", "0"], "--workers 0: give at least 1"),
@@ -126,7 +138,28 @@ def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
     )
     assert line_of(closed) == "/x: permission denied; put that right and run again"
     assert line_of(OSError("the pipe broke")) == "the pipe broke"
+    # Of a temporary name a person knows nothing; Arrow tells path and reason in one sentence.
+    told = "; put that right and run again"
+    for name, known in (
+        ("/disk/.tmp-vm-1-2-0/export", "/disk"),
+        ("/disk/my.new-0123456789ab/data/x", "/disk/my/data/x"),
+        ("/disk/my.new-things/x", "/disk/my.new-things/x"),
+    ):
+        assert line_of(OSError(13, "Permission denied", name)) == f"{known}: permission denied{told}"
+        arrows = OSError(13, f"Failed to open local file '{name}'. Detail: [errno 13] Permission denied")
+        assert line_of(arrows) == f"{known}: permission denied{told}"
     assert line_of(MediError("a: b; do c")) == "a: b; do c"
+
+
+@pytest.mark.parametrize("to", ["jsonl", "flagembedding"])
+def test_what_cannot_be_written_is_named_as_it_was_asked_for(
+    to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny().write(tmp_path / "r")
+    assert main(["export", str(tmp_path / "r"), "--to", to, "--out", "/proc/out"]) == 1
+    assert capsys.readouterr().err == "medi: /proc/out: no such file or directory; put that right and run again\n"
+    with pytest.raises(OSError, match="No such file or directory: '/proc/out'"):
+        tiny().write(Path("/proc/out"))
 
 
 BOOM = "app.command('boom')(lambda: {}['gone'])"

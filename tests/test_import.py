@@ -73,6 +73,23 @@ def test_there_and_back_are_the_same_texts_instructions_and_tasks(tmp_path: Path
     assert first == second
 
 
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_export_import_export_gives_the_same_bytes(tmp_path: Path, batch_size: int) -> None:
+    # Ids of Super-NI rows cover the output, so those of an import, and with them its order, are others.
+    builder = tiny(50)
+    for source in ("asks", "twins"):
+        del builder.rows[source, source]
+    builder.sources, builder.tasks = builder.sources[2:], builder.tasks[2:]
+    builder.write(tmp_path / "r")
+    export(tmp_path / "r", "medi-json", tmp_path / "first.json", batch_size)
+    import_file(tmp_path / "first.json", tmp_path / "back")
+    tally = export(tmp_path / "back", "medi-json", tmp_path / "again.json", batch_size)
+    assert (tally.rows, tally.tasks, tally.left_out) == (100 if batch_size == 1 else 96, 2, {})
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "first.json").read_bytes()
+    texts = [[row["query"] for row in rows_of(tmp_path / name)] for name in ("r", "back")]
+    assert texts[0] != texts[1]
+
+
 def test_what_is_told_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
     records = [
         record(1, "my set"), record(2, "task391_causal"), record(3, "msmarco/04"), record(4), record(5, "msmarco/03"),
@@ -125,13 +142,15 @@ def test_rows_are_mended_left_out_and_counted(tmp_path: Path) -> None:
         record(11, neg=["Represent another document:", "wrong"]),
         record(13, query=[QUERY, "a", "b"]),
         record(14, task_name=""),
+        record(15, pos="a text alone"),
         "a text",
     ]
     summary = import_file(written(tmp_path, records), tmp_path / "r")
     bad = {
         "instructions_differ": 1,
         "null in pos": 1,
-        "'query' is an array of 3, not an instruction and a text": 1,
+        "'query' is an array of 3, not [instruction, text]": 1,
+        "'pos' is a text, not [instruction, text]": 1,
         "neither 'task_name' nor 'task_id' names a task": 1,
         "expected an object with the key 'query', found a text": 1,
     }
@@ -162,7 +181,12 @@ def test_rows_are_mended_left_out_and_counted(tmp_path: Path) -> None:
         (b'[{"set": ["a", "b"]}]', "medi-data.json#0 is no record of a medi-data.json (the key 'query' is missing"),
         (b'[["a", "b"]]', "medi-data.json#0 is no record of a medi-data.json (expected an object with the key 'query'"),
         (b'{"data": [1, 2]}', "medi-data.json:1 is no record of a medi-data.json (the key 'query' is missing"),
-        (b"[]", "medi-data.json:1 is no record"),
+        (b"[]", "medi-data.json: the file holds no record"),
+        (b" [\n ]\n", "medi-data.json: the file holds no record"),
+        (
+            b'[{"query": "q", "pos": ["i", "p"], "neg": ["i", "n"], "task_id": 1}]',
+            "medi-data.json#0 is no record of a medi-data.json ('query' is a text, not [instruction, text]); give an",
+        ),
         (b"", "medi-data.json: "),
         (b"<html><body>Google Drive</body></html>", "medi-data.json: an HTML page in place of data"),
         (json.dumps([record(1), record(2)]).encode()[:-30], "medi-data.json: not JSON after 1 records"),
@@ -223,6 +247,14 @@ def test_spilling_keeps_every_example_in_order(tmp_path: Path) -> None:
         spill.add(number, Example(f"t{number % 2}", "", f"q{number}", "", "p", None))
         spill.flush()
     assert [[row[0] for row in part.rows()] for part in spill.tasks.values()] == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+
+
+def test_counts_of_one_are_told_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, [record(1)])
+    assert main(["import", str(path), "--out", str(tmp_path / "r")]) == 0
+    assert capsys.readouterr().err.splitlines()[1:4] == [
+        "sorting 1 record into 1 task", "writing and verifying the release", "1 row of 1 task",
+    ]  # fmt: skip
 
 
 def test_the_other_commands_work_on_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -238,7 +238,8 @@ def test_own_sources_stand_behind_those_of_table_5_by_name(recipes: Path, call: 
         ('"recipes", 100', '"NQ", 100', "medi has a source 'NQ' itself; choose another name"),
         ('"recipes", 100', '"a/b", 100', "the name 'a/b' cannot begin an id; write up to 64 letters"),
         ('"recipes", 100', '"task12_x", 100', "the name 'task12_x' cannot begin an id"),
-        ('"recipes", 100', '"recipes", 0', "quota_rows is 0; write how many rows it may give, at least 1"),
+        ('"recipes", 100', '"recipes", 0', "quota_rows is 0; write how many rows it may give, from 1 to 1,0"),
+        ('"recipes", 100', '"recipes", 10**20', f"quota_rows is {10**20}; write how many rows it may give, from 1 to"),
         ("SOURCE = Source(", "THING = Source(", "has no SOURCE; write SOURCE = Source(...), from medi.source"),
         ("INSTRUCTIONS = ", "WORDS = ", "has no INSTRUCTIONS; write INSTRUCTIONS = Sides(query=Slots(...)"),
         ('text_type="recipe"', 'text_type=" "', "the document has no text_type; say what its texts are"),
@@ -283,7 +284,8 @@ PAIRS = ["--query-field", "q", "--positive-field", "p"]
         (["--pairs", "b.jsonl", *PAIRS], "--pairs b.jsonl: no such file; name one, or a data set of the Hub as OWNER/"),
         (["--pairs", "x/b.csv", *PAIRS], "--pairs x/b.csv: no such file"),
         (["--pairs", "a.jsonl", *PAIRS, "--name", "msmarco"], "medi has a source 'msmarco' itself; choose another"),
-        (["--pairs", "a.jsonl", *PAIRS, "--rows", "0"], "--rows 0: give how many rows it may give, at least 1"),
+        (["--pairs", "a.jsonl", *PAIRS, "--rows", "0"], "--rows 0: give how many rows it may give, from 1 to 1"),
+        (["--pairs", "a.jsonl", *PAIRS, "--rows", "9" * 20], f"--rows {'9' * 20}: give how many rows it may give, fr"),
         (PAIRS, "--query-field: says something of --pairs FILE, which is not given"),
         (["--name", "x"], "--name: says something of --pairs FILE, which is not given"),
         (["--source", "none.py"], "--source none.py: no such file or directory; name a Python file"),
@@ -302,6 +304,25 @@ def test_a_wrong_call_is_one_line(
         assert main(["build", *args, "--runner", "none"]) in (1, 2)
     out, err = capsys.readouterr()
     assert out == "" and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("miss.csv", b"q,p\na b\nc d,e f\n", "miss.csv:2: 1 of 2 columns; 1 bad of 2 records drawn"),
+        ("late.csv", b"q,p\nc d,e f\na b\n", "late.csv:3: 1 of 2 columns; 1 bad of 2 records drawn"),
+        ("wide.tsv", b"q\tp\na\tb\tc\nc d\te f\n", "wide.tsv:2: 3 cells for 2 columns; 1 bad of 2 records drawn"),
+        ("a.parquet", b"hello\n", "a.parquet: named .parquet and no Parquet: it begins with 'hello\\n'; name it as"),
+        ("a.json", b"[]", "a.json: the file holds no record"),
+    ],
+)
+def test_a_file_of_pairs_that_is_not_whole_is_one_line_that_names_the_row(
+    name: str, content: bytes, said: str, call: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert main(["build", "--pairs", str(tmp_path / name), *PAIRS, *call]) == 1
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("medi: ")]
+    assert f": {said}" in line
 
 
 def test_a_bad_record_names_its_line_and_that_of_the_code(

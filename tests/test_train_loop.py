@@ -226,6 +226,9 @@ def test_an_epoch_is_as_many_steps_as_the_plan_has(release: Path, tiny_encoder: 
     [
         ({"temperature": 0.0}, "--temperature 0.0: give a number above 0"),
         ({"batch_size": 0}, "--batch-size 0: give at least 1"),
+        ({"batch_size": 10**20}, f"--batch-size {10**20}: give at least 1, at most 2147483647"),
+        ({"max_steps": 10**20}, f"--max-steps {10**20}: give at least 1, at most 2147483647"),
+        ({"negatives": 10**20}, f"--negatives {10**20}: give 0 or more, at most 2147483647"),
         ({"forward_candidates": "some"}, "--forward-candidates some: give one of all, negatives"),
         ({"dtype": "float16"}, "--dtype float16: give one of float32, bfloat16"),
         ({"max_length": 8}, "--max-length 8: give at least 24 tokens"),

@@ -2,6 +2,7 @@
 
 The script that InstructOR was trained with cuts the array into blocks of its batch size, wherever a block begins, and
 leaves out each block that mixes tasks or is short. So each task is given whole blocks, and what is over is counted.
+Rows stand by what the file itself tells of them, so that a file which was imported is exported again as it was.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,9 @@ import orjson
 
 from medi.export.rows import Row, Tally, rows_of, tasks_of
 from medi.release import Release
+from medi.release.known import SUPER_NI
+from medi.release.manifest import TaskEntry
+from medi.schema import row_id
 
 # What the script demands of an instruction that is not empty.
 _OPENING = "Represent "
@@ -27,7 +31,7 @@ def write_medi_json(release: Release, path: Path, block_rows: int) -> Tally:
     with path.open("wb") as file:
         before = b"[\n"
         for entry, tables in tasks_of(release):
-            for block in _blocks(rows_of(tables), block_rows, tally):
+            for block in _blocks(_by_pair(entry, rows_of(tables)), block_rows, tally):
                 tally.tasks += block.is_first
                 records = (_record(row, entry["task"], tally.tasks) for row in block.rows)
                 file.write(before + b",\n".join(map(orjson.dumps, records)))
@@ -59,6 +63,18 @@ def _blocks(rows: Iterable[Row], block_rows: int, tally: Tally) -> Iterator[_Blo
             held, is_first = [], False
     if held:
         tally.left_out["remainder"] += len(held)
+
+
+def _by_pair(entry: TaskEntry, rows: Iterator[Row]) -> Iterator[Row]:
+    """Return the rows of a task in the order of ids that are made of query and positive, as an import makes them.
+
+    Those of pairs are; one of Super-NI, or of a text with a label, covers an output that is not in the file, so these
+    tasks, which are small, are held and sorted.
+    """
+    if entry["source"] != SUPER_NI and entry["kind"] == "pair":
+        return rows
+    scope = entry["task"] if entry["source"] == SUPER_NI else entry["source"]
+    return iter(sorted(rows, key=lambda row: row_id("", scope, str(row["query"]), str(row["positive"]))))
 
 
 def _unfit(row: Row) -> str:

@@ -23,6 +23,7 @@ from medi.read import raw_batches
 from medi.release.manifest import Json, RawFile
 from medi.release.swap import refuse_strangers
 from medi.release.verify import verify
+from medi.screen import many
 from medi.shards import Contents, write_release
 from medi.source import Bad, Drop
 from medi.sources import ALL
@@ -76,7 +77,7 @@ def import_file(path: Path, out: Path, say: Say = lambda line: None) -> Summary:
         say(f"reading {path}")
         file = _raw_file(path)
         reading = _read(path, spill, _now_and_then(say))
-        say(f"sorting {reading.records:,} records into {len(spill.tasks):,} tasks")
+        say(f"sorting {many(reading.records, 'record')} into {many(len(spill.tasks), 'task')}")
         sources = _sources(spill.tasks.values(), file, reading, _now_and_then(say))
         left_out = sum((Counter(source.entry["dropped"]) for source in sources), reading.bad)
         rows = sum(source.entry["got"] for source in sources)
@@ -121,7 +122,7 @@ def _read(path: Path, spill: Spill, say: Say) -> Reading:
             raise MediError(f"{path}: {batch.fault}")
         for key, line in zip(batch.keys, batch.lines, strict=True):
             _take(f"{path}{':' if batch.by_line else '#'}{key}", line, spill, reading)
-        say(f"{reading.records:,} records read")
+        say(f"{many(reading.records, 'record')} read")
     spill.flush()
     return reading
 
@@ -151,7 +152,7 @@ def _sources(parts: Iterable[Spilled], file: RawFile, reading: Reading, say: Say
     sources = []
     for name in names:
         sources.append(import_source(name, by_source[name], file, reading.mended[name]))
-        say(f"{len(sources):,} of {len(names):,} sources sorted")
+        say(f"{len(sources):,} of {many(len(names), 'source')} sorted")
     return sources
 
 

@@ -6,7 +6,7 @@ negatives says `task_id`, a number, instead.
 
 from typing import NamedTuple
 
-from medi.source import Bad, Drop, Json, member, optional, text_of
+from medi.source import Bad, Drop, Json, kind_of, member, optional, text_of
 
 
 class Example(NamedTuple):
@@ -68,13 +68,17 @@ def _value(record: Json, key: str, mends: set[str], needed: bool = True) -> Json
 
 
 def _side(value: Json, name: str, mends: set[str]) -> _Side:
-    """Return an instruction and a text; where there is a text alone, the instruction is empty, which is noted."""
-    parts = value if isinstance(value, list) else [value]
-    if not 1 <= len(parts) <= 2:
-        raise Bad(f"{name!r} is an array of {len(parts)}, not an instruction and a text")
-    text = text_of(parts[-1], name, mends)
-    if len(parts) == 1:
+    """Return an instruction and a text; of an array of one the instruction is empty, which is noted.
+
+    Raises Bad for a text alone: other files have it so, whose `pos` are several texts.
+    """
+    if value is None:
+        raise Drop(f"null in {name}")
+    if not isinstance(value, list) or not 1 <= len(value) <= 2:
+        raise Bad(f"{name!r} is {kind_of(value)}, not [instruction, text]")
+    text = text_of(value[-1], name, mends)
+    if len(value) == 1:
         mends.add(f"no_instruction in {name}")
         return _Side("", text)
     # The script that trains on these files strips them too.
-    return _Side(text_of(parts[0], name, mends).strip(), text)
+    return _Side(text_of(value[0], name, mends).strip(), text)

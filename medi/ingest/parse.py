@@ -11,7 +11,7 @@ from typing import NoReturn
 import orjson
 
 from medi.ingest.draw import needs_mending, reason_of
-from medi.source import NESTED_LEVELS, Bad, Drop, Fields, Json
+from medi.source import BAD_RECORD, NESTED_LEVELS, Bad, Drop, Fields, Json
 
 _KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
 # orjson makes a float of an integer beyond 64 bits.
@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def parse(line: bytes) -> tuple[Json, set[str]]:
     """Return the value of a line and the repairs it needed (`lone_surrogate`).
 
-    Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, or has a key twice in one object.
+    Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, has a key twice, or its reader said so.
     """
     value, has_surrogates = load(line)
     mends: set[str] = set()
@@ -90,6 +90,8 @@ def _count_keys(value: Json) -> int:
 
 
 def _load_slowly(line: bytes) -> Json:
+    if line.startswith(BAD_RECORD):
+        raise Bad(line.removeprefix(BAD_RECORD).decode(errors="replace"))
     try:
         text = line.decode("utf-8", "surrogatepass")
         return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)

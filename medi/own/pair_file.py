@@ -13,7 +13,7 @@ from medi.errors import UsageError
 from medi.ingest.parse import parse
 from medi.instruct import Sides, Slots
 from medi.own.declared import Own, check_name
-from medi.own.spec import QUOTA_ROWS, Pairs
+from medi.own.spec import MOST_ROWS, QUOTA_ROWS, Pairs
 from medi.read import raw_batches
 from medi.source import Bad, Fields, File, Json, Source, Variant, first_of, has_key, member, optional, text_of, texts_of
 
@@ -40,8 +40,8 @@ def spec_of(place: str, fields: Mapping[str, str], name: str = "", rows: int | N
         raise UsageError(f"{spec.what}: name either --positive-field or, of labelled texts, --label-field")
     if spec.label_field and spec.negatives_field:
         raise UsageError(f"{spec.what}: labelled texts have no --negatives-field; their label decides")
-    if rows is not None and rows < 1:
-        raise UsageError(f"--rows {rows}: give how many rows it may give, at least 1")
+    if rows is not None and not 1 <= rows <= MOST_ROWS:
+        raise UsageError(f"--rows {rows}: give how many rows it may give, from 1 to {MOST_ROWS:,}")
     found = name or re.sub(r"[^A-Za-z0-9._-]+", "_", _ENDINGS.sub("", spec.place.rpartition("/")[2])).strip("._-")
     # A name that was asked for stays as it is, to be told again.
     check_name(found, spec.what if name else f"{spec.what} (name it with --name)")
@@ -101,7 +101,7 @@ def _field(record: Json, name: str, mends: set[str]) -> Json:
     """Return a field of an object by its key, of an array by its number. Raises Bad where it is not there."""
     if not isinstance(record, list):
         return member(record, name, mends)
-    if name.isdecimal() and int(name) < len(record):
+    if name.isdecimal() and len(name) < 10 and int(name) < len(record):
         return record[int(name)]
     raise Bad(f"expected a field {name!r}, found an array of {len(record)}")
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from medi.errors import UsageError
 from medi.instruct import Sides, Slots
 from medi.own.declared import Own, check_name
-from medi.own.spec import SourceFile
+from medi.own.spec import MOST_ROWS, SourceFile
 from medi.schema import is_visible
 from medi.source import Bad, Drop, Fields, Json, Source, Variant
 
@@ -81,8 +81,9 @@ def _source_of(module: ModuleType, spec: SourceFile) -> Source:
     for name in ("licence", "citation"):
         if not (isinstance(text := getattr(source, name), str) and text.isprintable()):
             raise UsageError(f"{what}: the {name} is {text!r}; write a text of one line")
-    if type(source.quota_rows) is not int or source.quota_rows < 1:
-        raise UsageError(f"{what}: quota_rows is {source.quota_rows!r}; write how many rows it may give, at least 1")
+    if type(source.quota_rows) is not int or not 1 <= source.quota_rows <= MOST_ROWS:
+        told = f"write how many rows it may give, from 1 to {MOST_ROWS:,}"
+        raise UsageError(f"{what}: quota_rows is {source.quota_rows!r}; {told}")
     if not source.variants or not all(isinstance(v, Variant) and v.files for v in source.variants):
         raise UsageError(f"{what}: has no Variant with a File; write where its raw files are")
     if len({variant.name for variant in source.variants}) < len(source.variants):

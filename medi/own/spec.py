@@ -7,6 +7,8 @@ from typing import ClassVar
 
 # As many as a set of the middle of Table 5 gives.
 QUOTA_ROWS = 50_000
+# More is a slip: no set has so many, and numbers of rows are to fit into 64 bits after scaling.
+MOST_ROWS = 1_000_000_000
 
 
 @dataclass(frozen=True)

@@ -69,12 +69,16 @@ def _batches_of(path: Path, name: str, keyed: bool, prefix: bool) -> Iterator[Ra
     if first.startswith(b"PAR1"):
         unpacked.close()
         return _parquet_batches(path, name)
+    if name.lower().endswith(".parquet"):
+        begins = first[:20].decode("utf-8", "replace")
+        raise Damage(f"named .parquet and no Parquet: it begins with {begins!r}", "name it as what it is")
     text = first.removeprefix(_BOM)
     if is_table(name):
         return table_batches(name, chain([first], unpacked), prefix)
     head = text.lstrip()
     keyed = keyed and head.startswith(b"{")
-    if keyed or (head.startswith(b"[") and head[1:].lstrip().startswith((b"{", b"["))):
+    is_empty_array = head.startswith(b"[") and head[1:].strip() == b"]"
+    if keyed or is_empty_array or (head.startswith(b"[") and head[1:].lstrip().startswith((b"{", b"["))):
         mended = [Mend("bom", 1, 0)] if text != first else []
         return chain(
             [RawBatch(name, False, [], [], [], mended)], _element_batches(name, chain([text], unpacked), keyed, prefix)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from medi.read.blocks import Damage
-from medi.source import Mend, RawBatch
+from medi.source import BAD_RECORD, Mend, RawBatch
 
 # Of TSV the standard says that a cell holds neither tab nor line break, so nothing is quoted there.
 _DIALECTS = {".csv": (",", csv.QUOTE_MINIMAL), ".tsv": ("\t", csv.QUOTE_NONE)}
@@ -25,7 +25,7 @@ def is_table(name: str) -> bool:
 def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) -> Iterator[RawBatch]:
     """Yield the rows of a table below its first row, which names the columns; of a `prefix` the last row is left out.
 
-    A row with more or fewer cells than columns comes as an array of its cells, for ingest to call bad.
+    A row with more or fewer cells than columns comes as a BAD_RECORD, for ingest to count.
     Raises Damage: not UTF-8, a quote without its end, a column without a name or with that of another.
     """
     csv.field_size_limit(_LONGEST_CELL_CHARACTERS)
@@ -46,8 +46,7 @@ def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) ->
                 yield RawBatch(name, True, keys, [], lines, mended[:])
                 keys, lines, mended[:] = [], [], []
             keys.append(key)
-            value = dict(zip(columns, cells, strict=True)) if len(cells) == len(columns) else cells
-            lines.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+            lines.append(_record(columns, cells))
         # Of a beginning, the last row may be cut where nothing shows it.
         end = len(lines) - 1 if prefix else len(lines)
     except (csv.Error, UnicodeDecodeError) as error:
@@ -58,6 +57,14 @@ def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) ->
             raise Damage(f"no table after line {begin:,} ({why})", "save it as UTF-8 CSV, quotes doubled") from error
     if lines[:end]:
         yield RawBatch(name, True, keys[:end], [], lines[:end], mended)
+
+
+def _record(columns: list[str], cells: list[str]) -> bytes:
+    """Return a row as the JSON object of its cells, or that there are too many or too few of them."""
+    if len(cells) != len(columns):
+        told = f"{len(cells):,} of" if len(cells) < len(columns) else f"{len(cells):,} cells for"
+        return BAD_RECORD + f"{told} {len(columns):,} columns".encode()
+    return json.dumps(dict(zip(columns, cells, strict=True)), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _ending(name: str) -> str:

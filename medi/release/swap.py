@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
-from medi.publish import fsync
+from medi.publish import fsync, naming
 from medi.release.manifest import MANIFEST, RUN
 
 _MARK = ".replacing"
@@ -168,7 +168,8 @@ def _new_folder(out: Path) -> tuple[Path, int]:
     """Return a new folder and the lock on it."""
     while True:
         new = out.with_name(f"{out.name}.new-{uuid.uuid4().hex[:12]}")
-        new.mkdir()
+        with naming(out):
+            new.mkdir()
         lock = _try_lock(new)
         if lock is None:
             continue

@@ -104,10 +104,11 @@ class Resources:
         return {"token_budget": self.token_budget, "compile": self.compile}
 
     def check(self) -> "Resources":
-        """Return self. Raises UsageError for a number below 1."""
+        """Return self. Raises UsageError for a number below 1 or too large to be meant."""
+        is_good, wanted = _WHOLE
         for option in ("token_budget", "save_every", "keep", "prefetch"):
-            if getattr(self, option) is not None and getattr(self, option) < 1:
-                raise UsageError(f"--{_dashed(option)} {getattr(self, option)}: give at least 1")
+            if (value := getattr(self, option)) is not None and not is_good(value):
+                raise UsageError(f"--{_dashed(option)} {value}: give {wanted}")
         return self
 
 
@@ -130,11 +131,12 @@ _CHOICES = {
     "dtype": get_args(Dtype),
 }
 _ABOVE_0 = (lambda value: math.isfinite(value) and value > 0, "a number above 0")
-_WHOLE = (lambda value: value >= 1, "at least 1")
+_MOST = 2**31 - 1
+_WHOLE = (lambda value: 1 <= value <= _MOST, f"at least 1, at most {_MOST}")
 _RANGES = {
     "max_steps": _WHOLE,
     "batch_size": _WHOLE,
-    "negatives": (lambda value: value >= 0, "0 or more"),
+    "negatives": (lambda value: 0 <= value <= _MOST, f"0 or more, at most {_MOST}"),
     "temperature": _ABOVE_0,
     "sampling_temperature": _ABOVE_0,
     "max_length": (lambda value: value >= 24, "at least 24 tokens: 16 are for the text"),
@@ -142,5 +144,5 @@ _RANGES = {
     "warmup_ratio": (lambda value: 0 <= value < 1, "a share from 0 to below 1"),
     "weight_decay": (lambda value: math.isfinite(value) and value >= 0, "0 or more"),
     "max_grad_norm": _ABOVE_0,
-    "seed": (lambda value: 0 <= value < 2**31, f"a whole number from 0 to {2**31 - 1}"),
+    "seed": (lambda value: 0 <= value <= _MOST, f"a whole number from 0 to {_MOST}"),
 }

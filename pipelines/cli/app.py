@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the run failed, 2 the call was wrong, 130 and 143 stopped.
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -95,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return leave(code if isinstance(code, int) else 1)
 
 
+_QUOTED = re.compile(r"'(/[^']*)'")
 _MAKE_ROOM = "make room there, or name another --workspace and --out"
 _HELPS = {
     errno.ENOSPC: _MAKE_ROOM,
@@ -110,9 +112,20 @@ def line_of(error: Exception) -> str:
         context = getattr(error, "ctx", None)
         return f"{error.format_message().rstrip('.')}; see `{context.command_path if context else 'medi'} --help`"
     if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror.lower()}; {_HELPS.get(error.errno or 0, 'put that right and run again')}"
+        where, reason = _place_and_reason(error)
+        return f"{where}{reason.lower()}; {_HELPS.get(error.errno or 0, 'put that right and run again')}"
     return str(error)
+
+
+def _place_and_reason(error: OSError) -> tuple[str, str]:
+    """Return "PATH: " or "", and what the system said; Arrow tells both in one sentence."""
+    from medi.publish import final_path
+
+    path, reason = error.filename, error.strerror or ""
+    if error.errno and "Detail: [errno" in reason:
+        named = _QUOTED.search(reason)
+        path, reason = path or (named and named[1]), os.strerror(error.errno)
+    return f"{final_path(os.fsdecode(path))}: " if isinstance(path, str | bytes) else "", reason
 
 
 def _say(message: str) -> None:

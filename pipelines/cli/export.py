@@ -18,7 +18,10 @@ def export(
     out: Annotated[Path, typer.Option(metavar="PATH", help="The file or folder to write.")],
     batch_size: Annotated[
         int | None,
-        typer.Option(metavar="B", help="Of medi-json: rows of a step of the original script, of which none is lost."),
+        typer.Option(
+            metavar="B",
+            help="Of medi-json: rows of a step of the original script, for which each task is cut to whole steps.",
+        ),
     ] = None,
 ) -> None:
     """Write a release in the format of another trainer.

@@ -18,7 +18,8 @@ def import_(
     The other commands then work on it as on one that medi built. A task that is named as one of `medi sources` gets
     that source and its licence; any other is a source of its own, whose licence is unknown. One that has several
     instructions becomes several tasks (NAME, NAME#2). Scores and labels are not in such a file. Rows that cannot be in
-    a release are counted by reason.
+    a release are counted by reason. As with a build, an earlier release at DIR is replaced, its report too; where
+    anything else stands there, or a file that no manifest names, nothing is touched.
     """
     from medi.imported import import_file
 
