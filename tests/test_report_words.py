@@ -13,6 +13,7 @@ from medi.report.page import report_page
 from medi.report.rows import read_tasks
 from medi.report.warnings import warnings_of
 from medi.report.words import percent
+from pipelines.cli.app import main
 from tests.release_builder import Builder, pair_row, source_entry, task_entry, task_row, tiny
 from tests.test_report import data_of
 
@@ -49,6 +50,15 @@ def clusters(rows: int = 3) -> Builder:
 )  # fmt: skip
 def test_a_share_reads_as_none_or_all_only_where_it_is(part: int, whole: int, words: str) -> None:
     assert percent(part, whole) == words
+
+
+def test_a_source_of_two_licences_is_two_lines(tmp_path: Path) -> None:
+    made = tiny()
+    for row, licence in zip(made.rows["asks", "asks"], ("CC BY-NC 4.0", "CC BY-NC 3.0", "CC BY-NC 3.0"), strict=False):
+        row["licence"] = licence
+    assert notes_of(report_of(made, tmp_path / "out"), "Licences that forbid commercial use") == (
+        1, [["asks", "CC BY-NC 3.0; 2 rows"], ["asks", "CC BY-NC 4.0; 1 row"]],
+    )  # fmt: skip
 
 
 def test_tasks_of_a_source_are_one_line_of_a_warning_that_opens(tmp_path: Path) -> None:
@@ -110,3 +120,16 @@ def test_the_card_tells_of_super_ni_only_where_it_is(tmp_path: Path, has_super_n
     card = (tmp_path / "out" / "README.md").read_text()
     assert ("Super-NaturalInstructions is paired by cosine too" in card) is has_super_ni
     assert "joined with their instructions" + (";\n" if has_super_ni else ".\n") in card
+
+
+def test_inspect_tells_shares_in_the_same_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tiny(rows=4)
+    rows = [pair_row("asks", n) for n in range(300)]
+    for row in rows[1:]:
+        row["negative_origins"] = ["mined", "mined"]
+    made.rows["asks", "asks"] = rows
+    made.tasks[0]["got"] = made.tasks[0]["planned"] = made.tasks[0]["drawn"] = 300
+    made.write(tmp_path / "out")
+    assert main(["inspect", str(tmp_path / "out"), "--task", "asks", "--n", "0"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("asks "))
+    assert line.split() == ["asks", "pair", "300", "2.00", "0.2%", ">99%"]

@@ -51,7 +51,12 @@ def warnings_of(report: Report) -> list[dict[str, Json]]:
     """
     found = [(title, advice, counted, rule(report)) for title, advice, counted, rule in _WARNINGS]
     return [
-        {"title": title, "advice": advice, "found": len(notes), "notes": _grouped(notes, counted)}
+        {
+            "title": title,
+            "advice": advice,
+            "found": len({note.name for note in notes}),
+            "notes": _grouped(notes, counted),
+        }
         for title, advice, counted, notes in found
         if notes
     ]
@@ -61,16 +66,17 @@ def _grouped(notes: list[Note], counted: str) -> list[Json]:
     """Return the notes as JSON; several tasks of a source stand where the first of them stood, with their sum."""
     tasks: dict[str, list[Note]] = {}
     for note in notes:
-        tasks.setdefault(note.source if note.name != note.source else f"\0{note.source}", []).append(note)
+        if note.name != note.source:
+            tasks.setdefault(note.source, []).append(note)
     lines: list[Json] = []
-    for source, members in tasks.items():
-        told: list[Json] = [[shown(note.name), shown(note.words)] for note in members]
-        if len(members) == 1:
-            lines += told
-            continue
-        total = sum(note.number for note in members)
-        words = many(len(members), "task") + (f", {total:,} {counted}" if total else "")
-        lines.append([shown(source.removeprefix("\0")), words, told])
+    for note in notes:
+        members = tasks.get(note.source, []) if note.name != note.source else []
+        if len(members) < 2:
+            lines.append([shown(note.name), shown(note.words)])
+        elif note is members[0]:
+            total = sum(member.number for member in members)
+            words = many(len({member.name for member in members}), "task") + (f", {total:,} {counted}" if total else "")
+            lines.append([shown(note.source), words, [[shown(one.name), shown(one.words)] for one in members]])
     return lines
 
 

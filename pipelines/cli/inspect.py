@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medi.errors import UsageError
+from medi.report.words import percent
 from medi.screen import shown
 from pipelines.cli.rows import draw, lines_of, many
 
@@ -104,7 +105,7 @@ def _tasks(tasks: "list[TaskSummary]") -> "RenderableType":
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}" if part else "-"
+    return percent(part, whole) if part else "-"
 
 
 def _spreads(summary: "Summary") -> "RenderableType":
