@@ -189,7 +189,7 @@ def test_rows_are_mended_left_out_and_counted(tmp_path: Path) -> None:
         ),
         (b"", "medi-data.json: "),
         (b"<html><body>Google Drive</body></html>", "medi-data.json: an HTML page in place of data"),
-        (json.dumps([record(1), record(2)]).encode()[:-30], "medi-data.json: not JSON after 1 records"),
+        (json.dumps([record(1), record(2)]).encode()[:-30], "medi-data.json: not JSON after 1 record"),
         (
             json.dumps([record(1, pos=[ANSWER, "question 1"])]).encode(),
             "none of its records can be a row of a release (identity_pair: 1)",

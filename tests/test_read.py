@@ -194,7 +194,7 @@ def test_what_json_cannot_say_twice_stays_visible_in_an_element(tmp_path: Path) 
     [
         (b'[{"a":1},{"b":2},', "not JSON after 2 records (parse error: premature EOF)"),
         (b'[{"a":1},{"b":2}] x', "not JSON after 2 records (parse error: trailing garbage)"),
-        (b'[{"a":1},{"b":NaN}]', "not JSON after 1 records (lexical error: invalid char in json text.)"),
+        (b'[{"a":1},{"b":NaN}]', "not JSON after 1 record (lexical error: invalid char in json text.)"),
     ],
 )
 def test_a_damaged_array_gives_the_elements_before_the_damage(tmp_path: Path, content: bytes, fault: str) -> None:

@@ -20,6 +20,7 @@ from medi.read.blocks import Damage, blocks, refuse_bomb
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.read.limits import bearable
 from medi.read.tables import is_table, table_batches
+from medi.screen import many
 from medi.source import Bad, Mend, RawBatch
 
 _BOM = b"\xef\xbb\xbf"
@@ -166,7 +167,7 @@ def _element_batches(name: str, unpacked: Iterable[bytes], keyed: bool, prefix: 
     except (ijson.JSONError, UnicodeDecodeError, ArithmeticError) as error:
         # What the parser gave before it stumbled is whole.
         yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
-        raise Damage(f"not JSON after {index + len(found):,} records ({_reason(error)})") from error
+        raise Damage(f"not JSON after {many(index + len(found), 'record')} ({_reason(error)})") from error
 
 
 def _reason(error: Exception) -> str:
@@ -205,10 +206,10 @@ def _parquet_batches(path: Path, name: str) -> Iterator[RawBatch]:
                 yield RawBatch(name, False, range(index, index + len(lines)), [], lines)
                 index += len(lines)
     except UnicodeDecodeError as error:
-        raise Damage(f"damaged Parquet after {index:,} rows (the name of a column is not UTF-8)") from error
+        raise Damage(f"damaged Parquet after {many(index, 'row')} (the name of a column is not UTF-8)") from error
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split("\n", 1)[0].split())
-        raise Damage(f"damaged Parquet after {index:,} rows ({reason})") from error
+        raise Damage(f"damaged Parquet after {many(index, 'row')} ({reason})") from error
 
 
 def _row_lines(batch: pa.RecordBatch) -> list[bytes]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from medi.profiles import Rules
 from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
 from medi.report.card import cell
-from medi.screen import shown
+from medi.screen import many, shown
 from pipelines.build.contents import Finished
 from pipelines.build.progress import Reporter
 from pipelines.build.units import SUPER_NI, Plan
@@ -72,7 +72,7 @@ def _show_shortages(reporter: Reporter, units: Sequence[Finished]) -> None:
     if not any(part.queries_short for part in parts):
         return
     lines = shortages(parts, rules_of({"mining": records[0].params["rules"]}) or Rules())
-    reporter.say(f"before the quotas, {short_of(total_of(parts))}, in {len(lines):,} of {len(parts):,} tasks:")
+    reporter.say(f"before the quotas, {short_of(total_of(parts))}, in {len(lines):,} of {many(len(parts), 'task')}:")
     more = [f"{len(lines) - _SHOWN_SHORT:,} more; `medi inspect DIR --task NAME` tells why"]
     for line in [*lines[:_SHOWN_SHORT], *(more if len(lines) > _SHOWN_SHORT else [])]:
         reporter.console.print(Padding(Text(shown(line)), (0, 0, 0, 2), expand=False))
@@ -86,7 +86,7 @@ def result_lines(units: Sequence[Finished], seconds: dict[str, float]) -> list[t
         dropped: Counter[str] = Counter()
         for part in parts:
             dropped.update(part.dropped)
-        name = f"{source} ({len(parts)} tasks)" if source == SUPER_NI else source
+        name = f"{source} ({many(len(parts), 'task')})" if source == SUPER_NI else source
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.most_common())
         took = f"{seconds[source]:.1f}" if source in seconds else "kept"
         planned, got = sum(p.unit.quota_rows for p in parts), sum(p.got_rows for p in parts)

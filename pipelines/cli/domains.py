@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medi.screen import shown
+from medi.screen import many, shown
 
 if TYPE_CHECKING:
     from medi.release.domains import Domain
@@ -53,7 +53,7 @@ def _block(cluster: "Domain") -> str:
     override = " (set in msmarco_domains.toml)" if cluster.overridden else ""
     near = ", ".join(f"{word} {cosine:.2f}" for word, cosine in cluster.nearest)
     lines = [
-        f"{cluster.number}  {shown(cluster.word)}{override}, {cluster.rows:,} rows",
+        f"{cluster.number}  {shown(cluster.word)}{override}, {many(cluster.rows, 'row')}",
         *_field("near", shown(near)),
         *_field("terms", shown(", ".join(cluster.terms))),
     ]

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from medi.screen import shown
+from medi.screen import many, shown
 from pipelines.cli.build import build, settings_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _sources_table(found: "Forecast") -> Table:
     table.add_column("download", _size(total(p.download_bytes for p in found.parts)), justify="right")
     table.add_column("in place", justify="right")
     for part in found.parts:
-        name = f"{part.source} ({part.units} tasks)" if part.source == "super_ni" else part.source
+        name = f"{part.source} ({many(part.units, 'task')})" if part.source == "super_ni" else part.source
         figures = [_count(getattr(part, column)) for column in columns]
         table.add_row(shown(name), *figures, _size(part.download_bytes), _in_place(part))
     return table
