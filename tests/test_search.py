@@ -14,6 +14,7 @@ from medi.errors import MediError
 from medi.mine.engine import Propose, by_cpu, fault_of, find_gpu
 from medi.mine.scores import cosines_of, keys_of, read_keys, scores_at, scores_of
 from medi.mine.search import Found, Lists, Search, top_k
+from medi.mine.two_space import nearest_in_both
 
 NOTHING = np.empty(0, dtype=np.int64)
 Proposals = tuple[np.ndarray, np.ndarray]
@@ -70,6 +71,20 @@ def test_brute_force_agrees_with_ties_and_duplicates(
     excluded = [rng.permutation(m)[: rng.integers(0, m + 1) if rng.random() < 0.5 else 1] for _ in range(n)]
     found = top_k(queries, documents, k, Lists.of(excluded), Search(scan_bytes))
     assert_same(found, brute_force(queries, documents, k, excluded))
+
+
+@pytest.mark.parametrize("scan_bytes", [1, 50_000, 64 << 20])
+@pytest.mark.parametrize("count", [1, 2, 151])
+def test_both_spaces_are_what_brute_force_finds_in_each(threads: int, scan_bytes: int, count: int) -> None:
+    """s_pos and s_neg share their products, whatever the blocks; ties and excluded examples are among them."""
+    rng = np.random.default_rng(count)
+    inputs, outputs = rounded(rng, count, 6), rounded(rng, count, 6)
+    excluded = [np.unique(rng.choice(count, rng.integers(1, 4))) for _ in range(count)]
+    excluded[0] = np.arange(count)
+    found = nearest_in_both(inputs, outputs, 9, Lists.of(excluded), Search(scan_bytes))
+    both = np.hstack([inputs, outputs])
+    for side, asked in zip(found, (both, np.hstack([inputs, -outputs])), strict=True):
+        assert_same(side, brute_force(asked, both, 9, excluded))
 
 
 def test_ten_equal_vectors_come_in_id_order_for_every_k() -> None:

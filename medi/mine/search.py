@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: FAISS or a rough product proposes, one routine decides.
+"""Exact nearest neighbours: FAISS proposes, one routine decides.
 
 The order is (exact score descending, number ascending). A proposal is accepted only where nothing outside it can reach
 the k-th score; the other queries are scanned whole. So the answer depends on neither blocks, memory, threads nor GPU,
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medi.mine import rough
 from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
 
@@ -25,21 +24,15 @@ _PROPOSED_BYTES, _QUERY_BYTES = 96, 4_096
 _SCANNED_BYTES = 64
 
 
-# Scored beside the k at first, for those excluded; and how many lists are scored together.
-_FIRST_SPARE, _SCORED_ROWS = 2, 128
-
-
 @dataclass(frozen=True)
 class Search:
     """What a search may use; never part of an identity, for the answer does not depend on it.
 
-    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one, and
-    `rough` whether shortlists come first, where they can: None leaves it to the processor.
+    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one.
     """
 
     scan_bytes: int = SCAN_BYTES
     gpu: bool = False
-    rough: bool | None = None
 
 
 ANYWHERE = Search()
@@ -70,11 +63,12 @@ class Lists:
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
 
-    def take(self, rows: np.ndarray) -> "Lists":
-        """Return the lists of some queries."""
-        lengths = np.diff(self.starts)[rows]
+    def twice(self) -> "Lists":
+        """Return each list two times, one behind the other."""
+        lengths = np.repeat(np.diff(self.starts), 2)
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        return Lists(starts, self.items[np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])])
+        firsts = np.repeat(np.repeat(self.starts[:-1], 2) - starts[:-1], lengths)
+        return Lists(starts, self.items[firsts + np.arange(len(firsts))])
 
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
@@ -140,80 +134,13 @@ def top_k(
     if not count or not len(documents):
         return found
     queries, documents = (np.ascontiguousarray(vectors, dtype=np.float32) for vectors in (queries, documents))
-    lengths, longest = lengths_of(queries, "query"), lengths_of(documents, "document")
-    slack = error_bound(lengths, longest, documents.shape[1])
+    slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
     task = _Task(queries, documents, k, excluded, slack)
-    possible = not (propose or search.gpu) and rough.can(documents, max(lengths.max(), longest.max()))
-    if possible and (rough.pays(queries, documents) if search.rough is None else search.rough):
-        _by_shortlists(task, search, found)
-    else:
-        _by_proposals(task, search, propose, found)
-    return found
-
-
-def _by_proposals(task: _Task, search: Search, propose: Propose | None, found: Found) -> None:
-    """Answer all queries: from proposals, and from a scan of all documents where these are not certain."""
-    left, width = np.arange(len(task.queries)), min(task.k + _SPARE + _often(task.excluded), len(task.documents))
+    left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
     if width <= LAST_PROPOSAL:
         left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
-
-
-def _by_shortlists(task: _Task, search: Search, found: Found) -> None:
-    """Answer all queries: from shortlists, and by FAISS where these are not certain."""
-    left = _shortlist(task, search.scan_bytes, found)
-    if len(left):
-        rest = top_k(task.queries[left], task.documents, task.k, task.excluded.take(left), search, by_cpu)
-        for part, own in zip(found, rest, strict=True):
-            part[left] = own
-
-
-def _shortlist(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
-    """Answer the queries whose shortlist is certain and not long, and return the numbers of the others."""
-    documents, done = rough.rough_of(task.documents), np.zeros(len(task.queries), dtype=bool)
-    room = rough.room_of(documents, len(task.queries), scan_bytes)
-    for start in range(0, len(task.queries), room.shape[1]):
-        rows = slice(start, min(start + room.shape[1], len(task.queries)))
-        barred = task.excluded.part(rows)
-        owners = np.repeat(np.arange(rows.stop - start), np.diff(barred.starts))
-        lists = rough.shortlists(documents, task.queries[rows], task.k, (owners, barred.items), room)
-        able = np.flatnonzero(lists.certain & (np.diff(lists.starts) <= LAST_PROPOSAL))
-        numbers, said, slack = rough.side_by_side(lists, able)
-        listed = barred.take(able).mask(numbers, len(task.documents))
-        exact = _score(task, start + able, (numbers, listed, said + slack))
-        scored = exact > -np.inf
-        answer = Found(*(part[start + able] for part in found))
-        _decide(exact, np.where(scored, numbers, -1), listed, answer)
-        for part, own in zip(found, answer, strict=True):
-            part[start + able] = own
-        # What is scored exactly shows whether this processor's products can be believed.
-        done[start + able] = (~scored | (np.abs(exact - said) <= slack)).all(axis=1)
-    return np.flatnonzero(~done)
-
-
-def _score(task: _Task, rows: np.ndarray, lists: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the exact scores of those in the lists that can be among the k best, float32 [n, c], of others -inf.
-
-    `lists` are numbers, -1 behind the last; which of them are excluded; and what each can score at most, best first.
-    The first are scored, and then what can still reach the k-th of these.
-    """
-    numbers, listed, most = lists
-    exact = np.full(numbers.shape, -np.inf, dtype=np.float32)
-    first = min(numbers.shape[1], task.k + _FIRST_SPARE)
-    exact[:, :first] = scores_at(task.queries[rows], task.documents, numbers[:, :first], threads())
-    exact[:, :first][numbers[:, :first] < 0] = -np.inf
-    allowed = np.where(listed[:, :first], np.float32(-np.inf), exact[:, :first])
-    reached = -np.inf if first < task.k else np.partition(allowed, first - task.k, axis=1)[:, first - task.k, None]
-    can = (most >= reached) & (numbers >= 0)
-    lengths = can.shape[1] - can[:, ::-1].argmax(axis=1)
-    # Lists of about the same length are scored together, so that little of the table is empty.
-    order = np.argsort(lengths, kind="stable")
-    for some in (order[at : at + _SCORED_ROWS] for at in range(0, len(order), _SCORED_ROWS)):
-        columns = slice(first, lengths[some[-1]])
-        if columns.start < columns.stop:
-            scores = scores_at(task.queries[rows[some]], task.documents, numbers[some, columns], threads())
-            exact[some, columns] = np.where(numbers[some, columns] < 0, np.float32(-np.inf), scores)
-    return exact
+    return found
 
 
 def _often(excluded: Lists) -> int:
@@ -281,4 +208,6 @@ def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: F
 def _blocks(count: int, row_bytes: int, scan_bytes: int) -> list[slice]:
     """Return slices over 0..count whose rows take about `scan_bytes`, but never less than one row."""
     size = max(1, scan_bytes // row_bytes)
+    # Two queries of one example are answered together (`nearest_in_both`).
+    size -= size % 2 if size > 1 else 0
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
