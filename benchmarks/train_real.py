@@ -1,7 +1,7 @@
 """A model before and after training on a release: STS, SST-2 and MSRP with and without instructions; the loss curve.
 
 `python -m benchmarks.train_real RELEASE EVAL OUT --max-steps 300 --batch-size 32 ...`: what stands behind OUT goes to
-`medi train`. EVAL holds sts/, sst2/ and msrp/ as in SemEval, SAPT and the MSR corpus. The extra `report` draws the picture.
+`medi train`. EVAL holds sts/, sst2/ and msrp/ as in SemEval, SAPT and the MSR corpus. The extra `report` draws it.
 """
 
 import csv
