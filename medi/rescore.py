@@ -6,6 +6,7 @@ asked for beside it, its bits are the same.
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from medi import encoder
 from medi.encoder import EncoderSpec
 from medi.errors import MediError, UsageError
 from medi.fetch import EncoderFiles, Settings, fetch_encoder, find_encoder
+from medi.fixed_shapes import SHAPES, shapes_for
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -23,6 +25,9 @@ Pairs = Sequence[tuple[str, str]]
 # Heads whose output is a score of the pair; on any other model the library puts a new head of random numbers.
 _HEADS = ("ForSequenceClassification", "ForCausalLM")
 _MEASURED_AT_ONCE_ROWS = 256
+# A head gives one number a row, and such products sum the last rows in another order where the rows are no multiple of
+# eight: with 10 or 42 of them a score would depend on the place of its pair.
+_SHAPES = tuple((length, max(8, 2_048 // length // 8 * 8)) for length, _ in SHAPES)
 
 
 def load_cross_encoder(name: str, revision: str | None, offline: bool, cache: Path) -> "CrossScorer":
@@ -52,7 +57,8 @@ def describe(files: EncoderFiles) -> EncoderSpec:
     labels = config.get("id2label")
     if isinstance(labels, dict):
         _check_labels(files.name, len(labels))
-    return encoder.describe(files.name, files.folder, files.revision, "float32")
+    spec = encoder.describe(files.name, files.folder, files.revision, "float32")
+    return replace(spec, shapes=shapes_for(spec.max_length_tokens, _SHAPES))
 
 
 def load(spec: EncoderSpec, folder: Path) -> "CrossScorer":

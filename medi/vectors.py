@@ -7,6 +7,7 @@ store: a chunk is written like an artifact, complete or not there.
 import hashlib
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from medi.publish import fsync, publishing, write_json
 
 CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20
+# numpy reads a file's head by Python's own parser, which in 3.11 fails now and then where two threads run it at once.
+_PARSING = threading.Lock()
 
 
 class _Index(NamedTuple):
@@ -101,8 +104,9 @@ class VectorStore:
         """Return a chunk's ids and its vectors, the latter memory-mapped. Raises MediError where damaged."""
         folder = self.root / name
         try:
-            ids = np.load(folder / "ids.npy", allow_pickle=False)
-            return ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+            with _PARSING:
+                ids = np.load(folder / "ids.npy", allow_pickle=False)
+                return ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise MediError(f"{folder} is damaged ({error}); delete it and run the command again") from None
 

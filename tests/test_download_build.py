@@ -72,6 +72,7 @@ def hub(tiny_encoder: Path) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("take", ["hash", pytest.param("first", marks=pytest.mark.slow)])
 def test_all_sources_are_fetched_built_locked_and_built_again_offline(hub: Hub, tmp_path: Path, take: str) -> None:
     names = sorted(load_instructions().super_ni_tasks)[: len(TASKS)]

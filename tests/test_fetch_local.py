@@ -209,10 +209,10 @@ def test_a_large_file_is_announced_before_it_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("packages", "words"),
     [
-        ([], r"FAISS is not installed; run: pip install 'medi\[cpu\]' \(or 'medi\[gpu\]' for a GPU\)"),
+        ([], r"FAISS is not installed; run: pip install '\.\[cpu\]' \(or '\.\[gpu\]' for a GPU\)"),
         (["faiss_cpu"], ""),
         (["faiss_gpu_cu12"], ""),
-        (["faiss_cpu", "faiss_gpu"], "run: pip uninstall -y faiss-cpu faiss-gpu, then: pip install 'medi.cpu.'"),
+        (["faiss_cpu", "faiss_gpu"], "run: pip uninstall -y faiss-cpu faiss-gpu, then: pip install '..cpu.'"),
     ],
 )
 def test_one_faiss_must_be_installed_not_two(tmp_path: Path, packages: list[str], words: str) -> None:

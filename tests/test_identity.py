@@ -53,6 +53,7 @@ def again(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> Again:
     return build
 
 
+@pytest.mark.slow
 def test_prefect_threads_hash_seed_locale_folder_and_foreign_files_do_not_change_a_byte(
     built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def other_encoder(encoder: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_order_of_rows_and_cuts_of_files_change_origins_alone(
     built: Path, cut: Path, again: Again, tmp_path: Path
 ) -> None:

@@ -349,6 +349,7 @@ def test_a_file_that_changes_meanwhile_is_refused(recipes: Path) -> None:
         load(spec)
 
 
+@pytest.mark.slow
 def test_a_set_of_the_hub_is_fetched_pinned_and_built_again_offline(tmp_path: Path, call: list[str]) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist([{"anchor": r["q"], "positive": f"{r['p']}"} for r in ROWS]), sink)

@@ -187,7 +187,7 @@ def test_a_place_that_fails_now_is_planned_as_declared(hub: Hub, tmp_path: Path)
 
 def test_a_full_disk_stops_before_anything_is_fetched(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(MediError, match="free, about .* TB needed; name another --workspace, fewer --sources"):
-        planned(tmp_path, "super_ni", scale=1e9)
+        planned(tmp_path, "super_ni", scale=1e6)
     assert not any(name.endswith((".safetensors", ".gz")) or name.startswith("task") for name in fetched(hub))
 
 

@@ -85,6 +85,7 @@ def asked(workspace: Path, question: str) -> list[tuple[str, ...]]:
         return database.execute(question).fetchall()
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_one_line_and_the_build_goes_on(
     two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

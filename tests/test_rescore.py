@@ -35,6 +35,25 @@ def test_a_score_does_not_depend_on_its_companions(scorer: CrossScorer) -> None:
     assert scorer.score([]).shape == (0,)
 
 
+@pytest.mark.parametrize("width", [32, 384, 768])
+def test_the_rows_of_a_batch_let_a_head_score_each_alone(scorer: CrossScorer, width: int) -> None:
+    """One column of weights, as a head has: with 10 rows the bits depend on a row's place."""
+    import torch
+
+    torch.manual_seed(width)
+    weights, bias = torch.randn(1, width), torch.randn(1)
+
+    def agree(rows: int) -> bool:
+        """Return whether each row's score is the same in all places."""
+        states = torch.randn(rows, width)
+        places = torch.randperm(rows)
+        linear = torch.nn.functional.linear
+        return torch.equal(linear(states[places], weights, bias), linear(states, weights, bias)[places])
+
+    assert all(agree(rows) for _ in range(3) for _, rows in scorer.params["shapes"])  # type: ignore[attr-defined]
+    assert all(rows % 8 == 0 for _, rows in scorer.params["shapes"])  # type: ignore[attr-defined]
+
+
 def test_scores_do_not_depend_on_threads(scorer: CrossScorer) -> None:
     import torch
 

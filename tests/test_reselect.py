@@ -36,6 +36,7 @@ def workspace(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> Pat
     return tmp_path / "w"
 
 
+@pytest.mark.slow
 def test_it_gives_the_bytes_of_a_build_with_these_options_and_only_chooses(
     workspace: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def searched(ground: Ground, built: Path) -> Ground:
     return ground
 
 
+@pytest.mark.slow
 def test_six_kills_on_one_way_through_all_stages(ground: Ground) -> None:
     draw, old = random.Random(4), older(ground, ground.out)
     # The third change of the digests is the renaming of the first one.

@@ -6,6 +6,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
@@ -15,6 +17,7 @@ def run(*call: str, folder: Path, env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_builds_two_sources_far_from_the_checkout(repo_root: Path, tmp_path: Path) -> None:
     """One test, so that the wheel is built once."""
     run(*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(repo_root), folder=tmp_path)
