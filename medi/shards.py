@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from medi.ahead import ahead
 from medi.errors import MediError
-from medi.read.ahead import ahead
 from medi.release import Release, open_release
 from medi.release.content import ContentDigest
 from medi.release.manifest import (

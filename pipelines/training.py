@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from medi.errors import UsageError
-from medi.screen import shown
+from medi.screen import many, shown
 from medi.train.ablations import Ablation
 from medi.train.loop import StepDone
 from medi.train.recipe import Recipe, Resources
@@ -83,8 +83,7 @@ class Shown:
     def begin(self, first_step: int, steps: int, share_seen: float) -> None:
         """Show how long the run is and how much of the data it sees."""
         self._steps, self._said_seconds = steps, time.monotonic()
-        left = steps - first_step
-        self.say(f"{left:,} step{'s' * (left != 1)} to go; the whole run sees {share_seen:.1%} of the rows")
+        self.say(f"{many(steps - first_step, 'step')} to go; the whole run sees {share_seen:.1%} of the rows")
         if self.console.is_terminal and not self.quiet:
             bar = (TextColumn("train"), BarColumn(bar_width=6), MofNCompleteColumn())
             self._live = Progress(*bar, TextColumn("{task.fields[told]}"), console=self.console)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from tests.browser import Page, chromium
 from tests.builds import cut_of_sample, medi_build, options
 from tests.tiny_encoders import make_cross_encoder, make_tiny_bert, make_tiny_t5
 
@@ -125,3 +126,10 @@ def built(once: Once, cut: Path, tiny_encoder: Path) -> Path:
 def tiny_cross_encoder(once: Once) -> Path:
     """A random cross-encoder with one label, as a sentence-transformers folder."""
     return once("tiny-cross-encoder", lambda folder: make_cross_encoder(folder, labels=1))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A tab; each test opens what it looks at."""
+    with chromium(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab

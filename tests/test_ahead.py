@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from medi.read.ahead import ahead
+from medi.ahead import ahead
 
 
 def test_values_come_in_order_and_are_made_in_another_thread() -> None:

@@ -1,7 +1,6 @@
 """The report in a real browser: opens without a word on the console, sorts, searches, opens, by mouse and keys."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from medi.release import open_release
 from medi.report.page import report_page
 from medi.shards import write_release
-from tests.browser import Page, chromium
+from tests.browser import Page
 from tests.release_builder import tiny
 from tests.test_report import HOSTILE, measures_of_tiny
 
@@ -18,13 +17,6 @@ NAMES = "[...document.querySelectorAll('#table tbody tr:not(.panel) th')].map((c
 ASKS, TWINS, WHOLE, LABEL, TEXT = (
     "asks", "twins", "super_ni: all 2 tasks", "task001_yes_or_no", "task002_rewrite",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A tab; each test opens what it looks at."""
-    with chromium(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """How the report looks in a real browser: what a narrow window keeps, where names break, what axes tell."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,20 +7,13 @@ import pytest
 
 from medi.release.manifest import Json
 from medi.shards import write_release
-from tests.browser import Page, chromium
+from tests.browser import Page
 from tests.release_builder import Builder, pair_row, source_entry, task_entry, tiny
 from tests.test_report import measures_of_tiny
 from tests.test_report_browser import ASKS, LABEL, NAMES, TEXT, TWINS, WHOLE, choose
 from tests.test_report_words import clusters
 
 VISIBLE = "[...document.querySelectorAll('thead th')].filter((th) => th.checkVisibility()).map((th) => th.textContent)"
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A tab; each test opens what it looks at."""
-    with chromium(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@
 replaced; whatever else stands there is refused.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from medi.errors import MediError
 from medi.publish import fsync, new_temporary, remove_orphans, write_json
+from medi.release.digests import sha256_of
 
 RECEIPT = "medi-export/1"
 Facts = dict[str, object]
@@ -77,11 +77,6 @@ def _files(root: Path) -> list[dict[str, object]]:
     paths = [root] if root.is_file() else sorted(path for path in root.rglob("*") if not path.is_dir())
     return [
         {"path": "" if path == root else path.relative_to(root).as_posix(), "size": path.stat().st_size,
-         "sha256": _sha256(path)}
+         "sha256": sha256_of(path)}
         for path in paths
     ]  # fmt: skip
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

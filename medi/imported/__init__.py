@@ -4,7 +4,6 @@ The file is parsed piece by piece and sorted into its tasks on disk, so memory d
 must fit. Scores, labels and slots are not in it, so they are not in the release.
 """
 
-import hashlib
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from medi.ingest.draw import reason_of
 from medi.ingest.parse import parse
 from medi.publish import new_temporary, remove_orphans
 from medi.read import raw_batches
+from medi.release.digests import sha256_of
 from medi.release.manifest import Json, RawFile
 from medi.release.swap import refuse_strangers
 from medi.release.verify import verify
@@ -95,9 +95,7 @@ def _listed(reasons: Mapping[str, int]) -> str:
 
 
 def _raw_file(path: Path) -> RawFile:
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"name": path.name, "size": path.stat().st_size, "sha256": sha256}
+    return {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
 
 
 def _now_and_then(say: Say) -> Say:

@@ -1,7 +1,7 @@
 """Vectors of inputs and outputs to the nearest examples in both spaces: by s_pos and by s_neg (paper 2.3).
 
-s_pos is (cos(x, x') + cos(y, y')) / 2 and s_neg (cos(x, x') - cos(y, y')) / 2 in rank: inner products of [x; y] and of
-[x; -y] with [x; y]. Both need the same two products, which are taken once.
+s_pos is cos(x, x') + cos(y, y') and s_neg cos(x, x') - cos(y, y'): the inner products of [x; y] and of [x; -y] with
+[x'; y']. Both need the same two products, which are taken once.
 """
 
 import numpy as np

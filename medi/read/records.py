@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medi.read.ahead import ahead
+from medi.ahead import ahead
 from medi.read.blocks import Damage, blocks, refuse_bomb
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.read.limits import bearable

@@ -32,7 +32,7 @@ def digests_of(release: Release) -> dict[str, str]:
         if name not in listed and name.startswith("data/"):
             raise MediError(f"{release.root / name} is not in the manifest, {_AGAIN}")
     with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
-        found = dict(zip(names, threads.map(_sha256, (release.root / name for name in names)), strict=True))
+        found = dict(zip(names, threads.map(sha256_of, (release.root / name for name in names)), strict=True))
     for name, entry in listed.items():
         if found[name] != entry["sha256"]:
             raise MediError(f"{release.root / name} has other bytes than its manifest says, {_AGAIN}")
@@ -44,6 +44,7 @@ def _names(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} - {RUN}
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,7 +3,6 @@
 Files are hashed again, and the shards are read one row group at a time, so memory does not grow with the release.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,6 +15,7 @@ from medi.errors import MediError
 from medi.release import Release, open_parquet, open_release, read_group
 from medi.release.accounting import unit_of
 from medi.release.content import ContentDigest
+from medi.release.digests import sha256_of
 from medi.release.known import SUPER_NI, Known, check_positives, known_positives, uncompressed
 from medi.release.manifest import GROUP_ROWS, MANIFEST, POSITIVES_FILE, RUN, FileEntry, Manifest, task_licence
 from medi.release.rules import ORIGINS, RULES, Portion
@@ -47,18 +47,13 @@ def _check_files(release: Release) -> Iterator[str]:
             yield f"{name}: is missing"
         elif present[name].stat().st_size != entry["size"]:
             yield f"{name}: has {present[name].stat().st_size} bytes, the manifest says {entry['size']}"
-        elif (found := _sha256(present[name])) != entry["sha256"]:
+        elif (found := sha256_of(present[name])) != entry["sha256"]:
             yield f"{name}: has SHA-256 {found}, the manifest says {entry['sha256']}"
     shards = [entry["path"] for entry in release.shards()]
     right = [f"data/train-{index:05d}-of-{len(shards):05d}.parquet" for index in range(len(shards))]
     yield from (f"{name}: should be named {other}" for name, other in zip(shards, right, strict=True) if name != other)
     yield from (f"{name}: is not in the manifest's files" for name in {POSITIVES_FILE} - set(listed))
     yield from (f"{name}: is missing" for name in {RUN} - set(present))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_order(manifest: Manifest) -> Iterator[str]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from medi.errors import MediError
 from medi.publish import fsync, publishing, write_json
 from medi.release import Release, open_parquet, open_release, read_group
+from medi.release.digests import sha256_of
 from medi.release.manifest import MANIFEST, FileEntry, TaskEntry
 from medi.release.verify import verify
 from medi.schema import digest_of
@@ -123,9 +124,8 @@ def _changed(release: Release) -> Iterator[str]:
         if not path.is_file():
             yield f"{entry['path']}: is missing"
             continue
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
-                yield f"{entry['path']}: is not the file of the manifest"
+        if sha256_of(path) != entry["sha256"]:
+            yield f"{entry['path']}: is not the file of the manifest"
 
 
 def _decoded(release: Release, entry: FileEntry, store: Store, say: Say) -> Record:

@@ -9,8 +9,8 @@ import typer
 
 from medi.errors import UsageError
 from medi.report.words import percent
-from medi.screen import shown
-from pipelines.cli.rows import draw, lines_of, many
+from medi.screen import many, shown
+from pipelines.cli.rows import draw, lines_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

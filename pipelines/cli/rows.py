@@ -6,7 +6,6 @@ Every text is made harmless, and a long one is cut; `--json` of the commands giv
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from medi.screen import many as many
 from medi.screen import shown
 
 if TYPE_CHECKING:

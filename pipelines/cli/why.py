@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medi.screen import shown
-from pipelines.cli.rows import Line, cut, draw, grid, label_of, many, score_of, texts_of
+from medi.screen import many, shown
+from pipelines.cli.rows import Line, cut, draw, grid, label_of, score_of, texts_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
