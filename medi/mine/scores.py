@@ -56,9 +56,12 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
             asked[:, 0] = queries[rows]
             for columns in _slices(slice(0, numbers.shape[1]), width):
                 wanted = numbers[rows, columns]
+                # Lists of unequal lengths end in numbers below 0.
+                wanted = wanted[:, : int((wanted >= 0).any(axis=0).nonzero()[0].max(initial=-1)) + 1]
                 documents.take(wanted.ravel(), axis=0, mode="clip", out=taken[: wanted.size])
                 exact[: wanted.size] = taken[: wanted.size]
-                scores[rows, columns] = _dots(asked, exact[: wanted.size].reshape(*wanted.shape, -1))
+                found = _dots(asked, exact[: wanted.size].reshape(*wanted.shape, queries.shape[1]))
+                scores[rows, columns.start : columns.start + wanted.shape[1]] = found
 
     if threads == 1:
         score(slice(0, len(queries)))

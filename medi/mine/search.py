@@ -12,6 +12,7 @@ import numpy as np
 
 from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
+from medi.mine.shortlist import Halves, pays
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
 
@@ -137,7 +138,9 @@ def top_k(
     slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
     task = _Task(queries, documents, k, excluded, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
-    if width <= LAST_PROPOSAL:
+    if propose is None and not search.gpu and pays(documents, k + _MOST_EXCLUDED):
+        left = _shorten(task, search.scan_bytes, found)
+    elif width <= LAST_PROPOSAL:
         left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
     return found
@@ -160,6 +163,21 @@ def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: 
         believed = ((numbers >= 0) & (np.abs(exact - scores) <= slack[:, None])).all(axis=1)
         floor = scores.min(axis=1) + slack
         left.append(rows.start + np.flatnonzero(~(believed & ((width == count) | (found.scores[rows, -1] > floor)))))
+    return np.concatenate(left)
+
+
+def _shorten(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
+    """Answer the queries whose shortlist is certain to hold the k best, and return the numbers of the others."""
+    count, left, halves = len(task.documents), [], Halves.of(task.documents)
+    wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
+    blocks = _blocks(len(task.queries), halves.query_bytes(), scan_bytes)
+    room = halves.room(blocks[0].stop)
+    for rows in blocks:
+        room = room if rows.stop - rows.start == room.shape[2] else halves.room(rows.stop - rows.start)
+        numbers, floor = halves.best(task.queries[rows], wanted[rows], room)
+        exact = scores_at(task.queries[rows], task.documents, numbers, threads())
+        _decide(exact, numbers, task.excluded.part(rows).mask(numbers, count), Found(*(part[rows] for part in found)))
+        left.append(rows.start + np.flatnonzero(~(found.scores[rows, -1] > floor)))
     return np.concatenate(left)
 
 
@@ -208,6 +226,6 @@ def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: F
 def _blocks(count: int, row_bytes: int, scan_bytes: int) -> list[slice]:
     """Return slices over 0..count whose rows take about `scan_bytes`, but never less than one row."""
     size = max(1, scan_bytes // row_bytes)
-    # Two queries of one example are answered together (`nearest_in_both`).
-    size -= size % 2 if size > 1 else 0
+    # Matrix units work on whole tiles.
+    size -= size % 64 if size > 64 else 0
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
