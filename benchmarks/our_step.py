@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from medi.fetch.encoder import MINILM
-from medi.train.batches import share
+from medi.train.batches import shares
 from medi.train.loss import contrast
 from medi.train.micro import MicroParams, embed_step
 from medi.train.model import encode, load_model
@@ -77,10 +77,11 @@ def take(model: "SentenceTransformer", asked: Asked, rank: int = 0, world: int =
     """Return what a step came to on this rank: forward, loss, backward, and the sum of the ranks' gradients."""
     import torch
 
-    shares = [share(np.arange(asked.rows), of, world) for of in range(world)]
-    columns = np.arange(2 + asked.negatives)[:, None] * asked.rows
-    tokens = texts(asked.rows, asked.negatives).take((columns + shares[rank]).ravel())
-    heights = [len(rows) for rows in shares]
+    whole = texts(asked.rows, asked.negatives)
+    columns = np.arange(len(whole)).reshape(-1, asked.rows)
+    parts = shares(whole.lengths[columns].sum(axis=0), world)
+    tokens = whole.take(columns[:, parts[rank]].ravel())
+    heights = [len(part) for part in parts]
 
     def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
         """Return the loss of the whole step, with the vectors of all ranks."""

@@ -56,7 +56,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     folder = find_encoder(MINILM, None, Settings(Path(tempfile.mkdtemp()), offline=True)).folder
     theirs = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    takers = {"": partial(take, new_model(folder))}
+    takers: dict[str, Callable[[Asked], Taken]] = {"": partial(take, new_model(folder))}
     with ranks(folder, options.ranks) if options.ranks > 1 else nullcontext() as together:
         if together:
             takers[f", {options.ranks} ranks"] = together

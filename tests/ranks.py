@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medi.train.batches import share
+from medi.train.batches import shares
 from medi.train.loss import contrast
 from medi.train.micro import MicroParams, embed_step
 from medi.train.ranks import gather, sum_gradients
@@ -48,13 +48,13 @@ def step(rank: int, world: int, negatives: list[int], cached: bool) -> list["tor
     of_row = np.repeat(np.arange(len(negatives)), negatives)
     texts = [random.integers(1, 50, random.integers(2, 30)).tolist() for _ in range(2 * len(negatives) + len(of_row))]
     queries, positives, others = np.split(np.arange(len(texts)), [len(negatives), 2 * len(negatives)])
-    shares = [share(np.arange(len(negatives)), of, world) for of in range(world)]
-    owned = [np.isin(of_row, rows) for rows in shares]
-    mine = np.concatenate([queries[shares[rank]], positives[shares[rank]], others[owned[rank]]])
+    parts = shares(np.array(negatives), world)
+    owned = [np.isin(of_row, rows) for rows in parts]
+    mine = np.concatenate([queries[parts[rank]], positives[parts[rank]], others[owned[rank]]])
     encode, parameters = small_encoder(sparse=world > 1)
 
     def loss_of(vectors: "torch.Tensor") -> "torch.Tensor":
-        columns = gather(vectors, [len(rows) for rows in shares], [int(own.sum()) for own in owned])
+        columns = gather(vectors, [len(rows) for rows in parts], [int(own.sum()) for own in owned])
         return contrast(*columns, temperature=0.1)
 
     tokens = Tokens.of(texts, [1] * len(texts)).take(mine)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from medi.errors import MediError
-from medi.train.batches import Plan, PlanParams, TaskRows, plan, rows_seen, share
+from medi.train.batches import Plan, PlanParams, TaskRows, plan, rows_seen, shares
 
 # The rows A A A A A B B B A A C of the reference's case, as a release holds them: task by task.
 REFERENCE = {"A": 7, "B": 3, "C": 1}
@@ -69,12 +69,19 @@ def test_a_run_is_refused_only_when_no_step_is_left(params: PlanParams) -> None:
         plan(tasks_of({"A": 3}, negatives=0), params, epoch=0)
 
 
-@pytest.mark.parametrize("world", [1, 2, 3])
-def test_ranks_share_each_step_and_nothing_else_changes(world: int) -> None:
-    for step in plan(tasks_of(REFERENCE), PlanParams(batch_rows=4), epoch=0).steps:
-        parts = [share(step.rows, rank, world) for rank in range(world)]
-        assert np.concatenate(parts).tolist() == step.rows.tolist()
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_ranks_share_a_step_every_row_once_and_their_counts_differ_by_at_most_one(world: int) -> None:
+    sizes = np.random.default_rng(world).integers(1, 500, 64)
+    for rows in (1, 5, 64):
+        parts = shares(sizes[:rows], world)
+        assert len(parts) == world and sorted(np.concatenate(parts)) == list(range(rows))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_ranks_have_as_much_to_do_as_each_other() -> None:
+    assert [part.tolist() for part in shares(np.array([9, 8, 1, 2, 4, 4]), 2)] == [[0, 2, 5], [1, 3, 4]]
+    assert [part.tolist() for part in shares(np.array([100, 1, 1, 1, 1]), 2)] == [[0, 3, 4], [1, 2]]
+    assert [part.tolist() for part in shares(np.array([3, 1, 2]), 1)] == [[0, 1, 2]]
 
 
 def test_epochs_and_seeds_differ_within_tasks_and_over_steps_and_equal_ones_do_not() -> None:

@@ -2,9 +2,11 @@
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer
 
@@ -104,18 +106,35 @@ def test_ranks_share_a_step_and_agree_on_the_whole_of_it(tokenizer: Tokenizer, d
     step = Step(1, np.array([27, 20, 39, 31, 22]))
     whole = collate(Collator(data, tasks, tokenizer), step)
     assert (whole.task, whole.rows, whole.negatives) == ("twins", [5], [10])
-    assert whole.ids == data.take(step.rows)["id"].to_pylist()
+    ids = data.take(step.rows)["id"].to_pylist()
+    assert whole.ids == ids
     for world in (2, 3, 7):
         parts = [collate(Collator(data, tasks, tokenizer, None, False, rank, world), step) for rank in range(world)]
         assert sum(parts[0].rows) == 5 and max(parts[0].rows) - min(parts[0].rows) <= 1
+        # The ranks deal the rows among them: the whole is that of a step whose rows come rank after rank.
+        whole = collate(Collator(data, tasks, tokenizer), Step(1, step.rows[[ids.index(i) for i in parts[0].ids]]))
+        assert sorted(whole.ids) == sorted(ids)
         columns: list[list[list[int]]] = [[], [], []]
         for rank, part in enumerate(parts):
             assert part.ids == whole.ids and part.rows == parts[0].rows and part.negatives == parts[0].negatives
             assert all(bool((a == b).all()) for a, b in zip(part.masks, whole.masks, strict=True))
-            ids, rows = of(part.tokens), part.rows[rank]
-            for column, piece in zip(columns, (ids[:rows], ids[rows : 2 * rows], ids[2 * rows :]), strict=True):
+            texts, rows = of(part.tokens), part.rows[rank]
+            for column, piece in zip(columns, (texts[:rows], texts[rows : 2 * rows], texts[2 * rows :]), strict=True):
                 column += piece
         assert columns[0] + columns[1] + columns[2] == of(whole.tokens)
+
+
+def test_ranks_have_as_many_tokens_as_each_other_and_no_more_of_a_text_counts_than_is_embedded(
+    tokenizer: Tokenizer, data: Data
+) -> None:
+    words, row = [5000, 60, 60, 5, 5, 120], data.take(np.arange(1)).to_pylist()[0]
+    rows = [row | {"query": " water" * count, "positive": "the", "negatives": []} for count in words]
+    long = replace(data, batches=(pa.RecordBatch.from_pylist(rows, data.batches[0].schema),), starts=np.zeros(1, int))
+    tasks = [("asks", Instructions("", ""))]
+    parts = [collate(Collator(long, tasks, tokenizer, rank=rank, world=2), Step(0, np.arange(6))) for rank in (0, 1)]
+    lengths = [part.tokens.lengths[:3].tolist() for part in parts]
+    queries = [join(tokenizer, "", [rows[number]["query"] for number in mine]) for mine in ([0, 1, 3], [2, 4, 5])]
+    assert lengths == [tokens.lengths.tolist() for tokens, _ in queries] and lengths[0][0] == 128
 
 
 def test_the_first_negatives_of_a_row_are_taken_and_their_labels_with_them(tokenizer: Tokenizer, data: Data) -> None:

@@ -83,9 +83,19 @@ def plan(tasks: Sequence[TaskRows], params: PlanParams, epoch: int) -> Plan:
     return Plan(_draw(tasks, steps, params, epoch), dropped)
 
 
-def share(rows: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """Return the rank's slice of a step's rows; slices follow one another and differ by at most one row."""
-    return np.array_split(rows, world)[rank]
+def shares(sizes: np.ndarray, world: int) -> list[np.ndarray]:
+    """Return the rows of a step that each rank takes, int64, rising, by the size of each row.
+
+    Shares differ by at most one row. Their sizes are near each other, as the slowest rank is the time of the step.
+    """
+    owners, loads = np.empty(len(sizes), dtype=np.int64), np.zeros(world)
+    room = np.array([len(part) for part in np.array_split(sizes, world)])
+    for row in np.argsort(-sizes, kind="stable"):
+        rank = np.where(room > 0, loads, np.inf).argmin()
+        owners[row] = rank
+        loads[rank] += sizes[row]
+        room[rank] -= 1
+    return [np.flatnonzero(owners == rank) for rank in range(world)]
 
 
 def rows_seen(steps: Sequence[Step]) -> np.ndarray:

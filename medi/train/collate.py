@@ -11,20 +11,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from medi.errors import MediError
-from medi.train.batches import Step, share
+from medi.train.batches import Step, shares
 from medi.train.data import Data, Instructions
 from medi.train.loss import Masks, StepTexts, hash_labels, hash_texts, masks
 from medi.train.tokens import Tokens
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from tokenizers import Encoding, Tokenizer
 
 LEAST_TEXT_TOKENS = 16
+# About: it only decides which rank takes which row.
+_CHARACTERS_A_TOKEN = 4
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -49,8 +53,8 @@ class Collator:
 class Batch(NamedTuple):
     """A step, ready to run. `tokens` are this rank's queries, positives and negatives, one after the other.
 
-    `rows` and `negatives` say how many each rank has; ids and masks are those of the whole step; `truncated` is how
-    many of this rank's texts were cut.
+    `rows` and `negatives` say how many each rank has; ids and masks are those of the whole step, rank after rank;
+    `truncated` is how many of this rank's texts were cut.
     """
 
     task: str
@@ -142,7 +146,9 @@ def refuse_long(found: dict[str, int], longest_tokens: int) -> None:
 def collate(collator: Collator, step: Step) -> Batch:
     """Return a step ready to run: this rank's tokens, and the masks of all its rows."""
     name, instructions = collator.tasks[step.task]
-    rows = collator.data.take(step.rows)
+    taken = collator.data.take(step.rows)
+    parts = shares(_characters(taken, instructions, collator), collator.world)
+    rows = taken.take(np.concatenate(parts))
     queries, positives = rows["query"].to_pylist(), rows["positive"].to_pylist()
     negatives = [texts[: collator.negatives] for texts in rows["negatives"].to_pylist()]
     labels = [texts[: collator.negatives] for texts in rows["negative_labels"].to_pylist()]
@@ -151,20 +157,37 @@ def collate(collator: Collator, step: Step) -> Batch:
         hash_labels(rows["label"].to_pylist()),
         hash_labels(_flat([known or [None] * len(own) for known, own in zip(labels, negatives, strict=True)])),
     )  # fmt: skip
-    shares = [share(np.arange(len(rows)), rank, collator.world) for rank in range(collator.world)]
-    mine = shares[collator.rank]
-    of_query = join(collator.tokenizer, instructions.query, [queries[row] for row in mine])
-    documents = [positives[row] for row in mine] + _flat([negatives[row] for row in mine])
+    counts = [len(part) for part in parts]
+    slices = [slice(end - count, end) for count, end in zip(counts, accumulate(counts), strict=True)]
+    own = slices[collator.rank]
+    of_query = join(collator.tokenizer, instructions.query, queries[own])
+    documents = positives[own] + _flat(negatives[own])
     of_document = join(collator.tokenizer, instructions.document, documents)
     return Batch(
         name,
         rows["id"].to_pylist(),
-        [len(part) for part in shares],
-        [sum(len(negatives[row]) for row in part) for part in shares],
+        counts,
+        [sum(map(len, negatives[part])) for part in slices],
         Tokens.concat([of_query.tokens, of_document.tokens]),
         masks(hashes, collator.mask_same_label),
         int(of_query.truncated.sum() + of_document.truncated.sum()),
     )
+
+
+def _characters(rows: "pa.Table", instructions: Instructions, collator: Collator) -> np.ndarray:
+    """Return the characters of each row's texts with their instructions, int64 [n], but no more than are embedded."""
+    most = max_length_tokens(collator.tokenizer) * _CHARACTERS_A_TOKEN
+
+    def sized(instruction: str, texts: Sequence[str]) -> int:
+        """Return the characters of some texts, each behind the instruction."""
+        return sum(min(most, len(instruction) + len(text)) for text in texts)
+
+    columns = (rows[name].to_pylist() for name in ("query", "positive", "negatives"))
+    sizes = [
+        sized(instructions.query, [query]) + sized(instructions.document, [positive, *others[: collator.negatives]])
+        for query, positive, others in zip(*columns, strict=True)
+    ]
+    return np.array(sizes, dtype=np.int64)
 
 
 def _flat(lists: Sequence[Sequence[T]]) -> list[T]:
