@@ -166,6 +166,9 @@ class Counts:
 
 def fold(text: str) -> str:
     """Return the text with every run of white space as one blank, none at the ends; equal folds are one text."""
+    # All white space but the blank is unprintable: most texts are as they should be, and that is soon seen.
+    if text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
     return " ".join(text.split())
 
 

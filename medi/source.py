@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medi.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 NESTED_LEVELS = 64  # a record nested deeper is bad; Python's own limit depends on who calls
@@ -29,14 +32,14 @@ class RawBatch(NamedTuple):
     """Some consecutive raw records of one file, undecoded: what `medi.read` gives and ingest takes.
 
     `keys` are 1-based line numbers of a line file (`by_line`), else array indices, PMIDs or row numbers. `offsets` are
-    byte positions in the unpacked file, empty where records have none. `mended` are the repairs of these lines. A
-    non-empty `fault` says how the file ends in damage here.
+    byte positions in the unpacked file, int64 [n], or empty where records have none. `mended` are the repairs of these
+    lines. A non-empty `fault` says how the file ends in damage here.
     """
 
     file: str
     by_line: bool
     keys: Sequence[int | str]
-    offsets: Sequence[int]
+    offsets: "np.ndarray | Sequence[int]"
     lines: list[bytes]
     mended: Sequence[Mend] = ()
     fault: str = ""
@@ -58,8 +61,7 @@ class Place(NamedTuple):
     character: int
 
 
-@dataclass(frozen=True)
-class Fields:
+class Fields(NamedTuple):
     """What one raw line says, before cleaning: texts as found; `mended` names the repairs (`text_for_list in pos`).
 
     Where `places` stand, the positive is the passage at the first of them and the others are further positives.
@@ -181,8 +183,9 @@ def member(record: Json, key: str, mends: set[str]) -> Json:
     """
     if not isinstance(record, dict):
         raise Bad(f"expected an object with the key {key!r}, found {kind_of(record)}")
-    if has_key(record, key):
-        return optional(record, key, mends)
+    found = _found(record, key, mends)
+    if found:
+        return found[0]
     raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
 
 
@@ -193,14 +196,19 @@ def has_key(record: Json, key: str) -> bool:
 
 def optional(record: Json, key: str, mends: set[str]) -> Json:
     """Return a field as `member` does, None where it is absent. Raises Bad where the key stands in two spellings."""
-    if not isinstance(record, dict) or not has_key(record, key):
-        return None
-    spellings = [found for found in record if found.lower() == key.lower()]
+    found = _found(record, key, mends) if isinstance(record, dict) else []
+    return found[0] if found else None
+
+
+def _found(record: dict[str, Json], key: str, mends: set[str]) -> list[Json]:
+    """Return an object's value of a key, however that is spelled, or nothing. Raises Bad where two spell it."""
+    lowered = key.lower()
+    spellings = [spelling for spelling in record if spelling.lower() == lowered]
     if len(spellings) > 1:
         raise Bad(f"the key {key!r} stands in two spellings: {', '.join(map(repr, spellings))}")
-    if spellings[0] != key:
+    if spellings and spellings[0] != key:
         mends.add(f"coerced_keys in {key}")
-    return record[spellings[0]]
+    return [record[spelling] for spelling in spellings]
 
 
 def first_of(texts: list[str], value: Json, field_name: str) -> str:

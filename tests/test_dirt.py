@@ -61,6 +61,8 @@ def test_what_json_forbids_is_bad(line: bytes, reason: str) -> None:
         (b'["\xed\xa0\x80"]', ["\ufffd"], {"lone_surrogate"}),
         (b'{"a" : "\\":", "b" :\t{"a": 1}}', {"a": '":', "b": {"a": 1}}, set()),
         (b"[12345678901234567890123]", [12345678901234567890123], set()),
+        (b'{"a": ["x", {"b": -98765432109876543210}]}', {"a": ["x", {"b": -98765432109876543210}]}, set()),
+        (b'["0.1234567890123456789", 0.1234567890123456789]', ["0.1234567890123456789", 0.12345678901234568], set()),
     ],
 )
 def test_what_can_be_mended_is(line: bytes, value: object, mends: set[str]) -> None:

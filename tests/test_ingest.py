@@ -27,6 +27,15 @@ def without_origin(rows: list[dict]) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "origin"} for row in rows]
 
 
+def test_a_fold_is_that_of_all_white_space() -> None:
+    every = "".join(map(chr, range(0x110000)))
+    assert sum(map(str.isspace, every)) == 29
+    for blank in filter(str.isspace, every):
+        assert [fold(text) for text in (f"a{blank}b", f"{blank}a b", f"a b{blank}")] == ["a b"] * 3
+    assert [fold(text) for text in ("a  b", "", "a\u200bb", "a b")] == ["a b", "", "a\u200bb", "a b"]
+    assert all(fold(f"{sign}b") == f"{sign}b" for sign in every if not sign.isspace())
+
+
 def test_a_pool_is_1_2_times_the_quota_of_the_lowest_ranks() -> None:
     rows, counts = pool(PAIRS, IngestParams(20, seed=3))
     by_rank = sorted(json_lines(PAIRS), key=lambda line: rank_of(line, 3))

@@ -126,7 +126,7 @@ def test_lines_are_split_on_0x0a_only(tmp_path: Path) -> None:
 
 def test_bom_crlf_blank_lines_and_a_missing_end_are_mended_and_counted(tmp_path: Path) -> None:
     found = read(tmp_path / "x", b'\xef\xbb\xbf["a"]\r\n\r\n  \n["b"]\n\n["c"]')
-    assert (found.lines, found.keys, found.offsets) == ([b'["a"]', b'["b"]', b'["c"]'], [1, 4, 6], [0, 15, 22])
+    assert (found.lines, found.keys, list(found.offsets)) == ([b'["a"]', b'["b"]', b'["c"]'], [1, 4, 6], [0, 15, 22])
     assert sorted(found.mended) == [
         Mend("blank_line", 2, 10),
         Mend("blank_line", 3, 12),

@@ -10,7 +10,7 @@ from medi.schema import fold, is_visible
 from medi.source import Drop, Fields, natural
 
 
-@dataclass
+@dataclass(slots=True)
 class Row:
     """A clean row of the pool; `identity` is equal where query and positive are when folded.
 
@@ -19,8 +19,8 @@ class Row:
 
     query: str
     positive: str
-    other_positives: list[str]
-    negatives: list[str]
+    other_positives: tuple[str, ...]
+    negatives: tuple[str, ...]
     identity: bytes
     rank: int = 0
     origin: str = ""
@@ -60,10 +60,9 @@ def merge(row: Row, again: Row, max_negatives: int, facts: Counter[str]) -> None
     row.origin = min(row.origin, again.origin, key=natural)
 
 
-def _distinct(kind: str, texts: Iterable[str], taken: dict[str, str], counts: Counter[str]) -> list[str]:
+def _distinct(kind: str, texts: Iterable[str], taken: dict[str, str], counts: Counter[str]) -> tuple[str, ...]:
     """Return the visible texts that are new when folded, in order; count the others by the reason in `taken`."""
-    seen = dict(taken)
-    kept = []
+    seen, kept = dict(taken), []
     for text in texts:
         folded = fold(text)
         if not is_visible(text):
@@ -73,4 +72,4 @@ def _distinct(kind: str, texts: Iterable[str], taken: dict[str, str], counts: Co
         else:
             seen[folded] = f"{kind}_repeated"
             kept.append(text)
-    return kept
+    return tuple(kept)

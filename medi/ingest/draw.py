@@ -129,8 +129,8 @@ def _without_mended(batch: RawBatch, drawn: Drawn) -> RawBatch:
         return batch
     mended = {line for line, _ in reasons}
     kept = [index for index, key in enumerate(batch.keys) if key not in mended]
-    keys, offsets, lines = ([values[i] for i in kept] for values in (batch.keys, batch.offsets, batch.lines))
-    return batch._replace(keys=keys, offsets=offsets, lines=lines)
+    keys, lines = ([values[i] for i in kept] for values in (batch.keys, batch.lines))
+    return batch._replace(keys=keys, offsets=[batch.offsets[i] for i in kept], lines=lines)
 
 
 def _note(drawn: Drawn, row: BadRow) -> None:

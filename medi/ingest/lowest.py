@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 def line_of(batch: RawBatch, index: int, rank: int) -> Line:
     """Return a line of a batch."""
-    offset = batch.offsets[index] if batch.offsets else None
+    offset = int(batch.offsets[index]) if len(batch.offsets) else None
     return Line(rank, _origin((batch.file, batch.by_line), batch.keys[index]), offset, batch.lines[index])
 
 
@@ -36,7 +36,7 @@ def _origin(file: tuple[str, bool], key: int | str) -> str:
 
 
 class _Part(NamedTuple):
-    """Some lines, a column each: arrays [n] and a list; `file` and `piece` are numbers of files and texts."""
+    """Some lines, a column each, arrays [n]; `file` and `piece` are numbers of files and texts, `keys` are objects."""
 
     ranks: np.ndarray
     times: np.ndarray
@@ -45,7 +45,7 @@ class _Part(NamedTuple):
     piece: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
-    keys: list[int | str]
+    keys: np.ndarray
 
 
 class Lowest:
@@ -75,12 +75,12 @@ class Lowest:
             self._files.append(file)
         indices = wanted.tolist()
         lines = [batch.lines[index] for index in indices]
-        offsets = [batch.offsets[index] for index in indices] if batch.offsets else [-1] * len(indices)
         lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         ends = np.cumsum(lengths)
         every = np.ones(len(lines), np.int64)
-        keys = [batch.keys[index] for index in indices]
-        columns = (every * (len(self._files) - 1), np.array(offsets, np.int64), every * len(self._texts))
+        offsets = np.asarray(batch.offsets, np.int64)[wanted] if len(batch.offsets) else -every
+        keys = np.array([batch.keys[index] for index in indices], object)
+        columns = (every * (len(self._files) - 1), offsets, every * len(self._texts))
         self._parts.append(_Part(ranks[wanted], every, *columns, ends - lengths, ends, keys))
         self._texts.append(b"".join(lines))
         self._rows += len(lines)
@@ -95,7 +95,8 @@ class Lowest:
         self._settle()
         (part,) = self._parts
         ranks, offsets = part.ranks.tolist(), part.offsets.tolist()
-        origins = [_origin(self._files[file], key) for file, key in zip(part.file.tolist(), part.keys, strict=True)]
+        places = zip(part.file.tolist(), part.keys.tolist(), strict=True)
+        origins = [_origin(self._files[file], key) for file, key in places]
         columns = zip(ranks, origins, offsets, self._raw(part), strict=True)
         lines = [Line(rank, origin, None if offset < 0 else offset, raw) for rank, origin, offset, raw in columns]
         return sorted(lines), dict(zip(ranks, part.times.tolist(), strict=True))
@@ -106,18 +107,17 @@ class Lowest:
 
     def _settle(self) -> None:
         """Lay equal lines together (the one of the smallest origin stands for all), and forget all but the lowest."""
-        ranks, times, file, *rest = (np.concatenate([part[column] for part in self._parts]) for column in range(7))
-        keys = [key for part in self._parts for key in part.keys]
+        ranks, times, *rest = map(np.concatenate, zip(*self._parts, strict=True))
+        file, *_, keys = rest
         distinct, first, place = np.unique(ranks, return_index=True, return_inverse=True)
         for index in np.setdiff1d(np.arange(len(ranks)), first).tolist() if len(distinct) < len(ranks) else ():
-            again, known = (natural(_origin(self._files[file[at]], keys[at])) for at in (index, first[place[index]]))
+            again, known = (natural(_origin(self._files[file[at]], keys.item(at))) for at in (index, first[place[index]]))
             if again < known:
                 first[place[index]] = index
         # As they came, for so their bytes are read fastest.
         kept = np.sort(first[: self._keep_rows])
         sums = np.bincount(place, times, len(distinct)).astype(np.int64)[place[kept]]
-        columns = (column[kept] for column in (file, *rest))
-        part = _Part(ranks[kept], sums, *columns, keys=[keys[index] for index in kept.tolist()])
+        part = _Part(ranks[kept], sums, *(column[kept] for column in rest))
         if len(distinct) > self._keep_rows:
             self.complete, self._ceiling = False, distinct[self._keep_rows - 1]
         self._rows = len(kept)

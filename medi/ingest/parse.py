@@ -31,15 +31,15 @@ def parse(line: bytes) -> tuple[Json, set[str]]:
 
 def load(line: bytes) -> tuple[Json, bool]:
     """Return the value of a line as it is, and whether lone surrogates may stand in it. Raises Bad as `parse` does."""
-    if not _LONG_NUMBER.search(line):
-        try:
-            value = orjson.loads(line)
-            _refuse_deep(value, line)
-            # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
-            if b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value):
-                return value, False
-        except orjson.JSONDecodeError:
-            pass
+    try:
+        value = orjson.loads(line)
+        _refuse_deep(value, line)
+        # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
+        is_whole = b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value)
+        if is_whole and not (_has_float(value) and _LONG_NUMBER.search(line)):
+            return value, False
+    except orjson.JSONDecodeError:
+        pass
     value = _load_slowly(line)
     _refuse_deep(value, line)
     return value, True
@@ -87,6 +87,12 @@ def _count_keys(value: Json) -> int:
     if isinstance(value, dict):
         return len(value) + sum(map(_count_keys, value.values()))
     return sum(map(_count_keys, value)) if isinstance(value, list) else 0
+
+
+def _has_float(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_float, value.values()))
+    return any(map(_has_float, value)) if isinstance(value, list) else isinstance(value, float)
 
 
 def _load_slowly(line: bytes) -> Json:

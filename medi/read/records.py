@@ -92,15 +92,15 @@ def _line_batches(name: str, unpacked: Iterable[bytes], prefix: bool) -> Iterato
     pieces: list[bytes] = []
     number, offset_bytes, held_bytes = 1, 0, 0
     for block in unpacked:
-        pieces.append(block)
-        if b"\n" in block:
-            text = b"".join(pieces)
-            *lines, tail = text.split(b"\n")
-            yield _lines_batch(name, number, offset_bytes, lines, b"\r" in text)
+        *lines, tail = block.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*pieces, lines[0]])
+            yield _lines_batch(name, number, offset_bytes, lines, b"\r" in block or b"\r" in lines[0])
             number += len(lines)
-            offset_bytes += len(text) - len(tail)
-            pieces, held_bytes = [tail], 0
-        held_bytes += len(pieces[-1])
+            offset_bytes += held_bytes + len(block) - len(tail)
+            pieces, held_bytes = [], 0
+        pieces.append(tail)
+        held_bytes += len(tail)
         if held_bytes > _LONGEST_BYTES:
             raise Damage(f"line {number:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
     tail = b"".join(pieces)
@@ -114,20 +114,18 @@ def _lines_batch(name: str, number: int, offset_bytes: int, lines: list[bytes], 
     """Make a batch of lines that start at a line number and an offset; take off BOM and CR, leave out blank lines."""
     mended: list[Mend] = []
     lengths_bytes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1
-    offsets = (offset_bytes + np.cumsum(lengths_bytes) - lengths_bytes).tolist()
+    offsets = offset_bytes + np.cumsum(lengths_bytes) - lengths_bytes
     keys = range(number, number + len(lines))
     if number == 1 and lines[0].startswith(_BOM):
         lines[0] = lines[0].removeprefix(_BOM)
         mended.append(Mend("bom", 1, 0))
     if has_cr:
-        mended += [Mend("crlf", keys[i], offsets[i]) for i, line in enumerate(lines) if line.endswith(b"\r")]
+        mended += [Mend("crlf", keys[i], int(offsets[i])) for i, line in enumerate(lines) if line.endswith(b"\r")]
         lines = [line.removesuffix(b"\r") for line in lines]
     if not all(map(bytes.strip, lines)):
         kept = [i for i, line in enumerate(lines) if line.strip()]
-        mended += [Mend("blank_line", keys[i], offsets[i]) for i, line in enumerate(lines) if not line.strip()]
-        return RawBatch(
-            name, True, [keys[i] for i in kept], [offsets[i] for i in kept], [lines[i] for i in kept], mended
-        )
+        mended += [Mend("blank_line", keys[i], int(offsets[i])) for i, line in enumerate(lines) if not line.strip()]
+        return RawBatch(name, True, [keys[i] for i in kept], offsets[kept], [lines[i] for i in kept], mended)
     return RawBatch(name, True, keys, offsets, lines, mended)
 
 
