@@ -189,6 +189,12 @@ def is_visible(text: str) -> bool:
     return _VISIBLE.search(text) is not None
 
 
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key in which runs of digits, however long, count as numbers: `part-2` before `part-10`."""
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"(\d+)", text) if part]
+    return tuple((0, len(part), part) if not part or part.isdecimal() else (1, 0, part) for part in parts)
+
+
 def text_id(text: str) -> str:
     """Return 16 hex digits of the SHA-256 of the text's UTF-8 bytes."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

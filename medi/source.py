@@ -4,7 +4,6 @@ Sources are declared as data in `medi/sources/`, one file a collection; a Varian
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -138,12 +137,6 @@ class Source:
         return {v.name: v for v in self.variants}[name]
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key in which runs of digits, however long, count as numbers: `part-2` before `part-10`."""
-    parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"(\d+)", text) if part]
-    return tuple((0, len(part), part) if not part or part.isdecimal() else (1, 0, part) for part in parts)
-
-
 def text_of(value: Json, field_name: str, mends: set[str]) -> str:
     """Return the value as one text; numbers and booleans in JSON spelling, which is noted in `mends`.
 
@@ -183,8 +176,7 @@ def member(record: Json, key: str, mends: set[str]) -> Json:
     """
     if not isinstance(record, dict):
         raise Bad(f"expected an object with the key {key!r}, found {kind_of(record)}")
-    found = _found(record, key, mends)
-    if found:
+    if found := _found(record, key, mends):
         return found[0]
     raise Bad(f"the key {key!r} is missing; found {', '.join(map(repr, list(record)[:8])) or 'no keys'}")
 

@@ -1,10 +1,11 @@
 """Keeps text vectors: text_id -> unit vector, in chunks of at most 4,096, one folder an encoder.
 
 A vector depends on its text and the encoder alone, so chunks of any build history hold the same vectors. Part of the
-store: a chunk is written like an artifact, complete or not there.
+store: a chunk is written like an artifact, complete or not there, and its record says what its bytes must be.
 """
 
 import hashlib
+import json
 import os
 import tempfile
 import threading
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import xxhash
 
 from medi.errors import MediError
 from medi.publish import fsync, publishing, write_json
 
 CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20
+_PIECE_BYTES = 1 << 20
 # numpy reads a file's head by Python's own parser, which in 3.11 fails now and then where two threads run it at once.
 _PARSING = threading.Lock()
 
@@ -55,7 +58,8 @@ class VectorStore:
             np.save(temporary / "vectors.npy", vectors)
             fsync(temporary / "ids.npy")
             fsync(temporary / "vectors.npy")
-            write_json(temporary / "record.json", {"rows": len(ids), "dimension": int(vectors.shape[1])})
+            record = {"rows": len(ids), "dimension": int(vectors.shape[1]), "digest": _digest_of(temporary)}
+            write_json(temporary / "record.json", record)
 
     def gather(self, ids: np.ndarray) -> np.ndarray:
         """Return the vectors of the ids [n], float32 [n, D]; above 256 MB in a mapped file that is already unlinked.
@@ -104,6 +108,9 @@ class VectorStore:
         """Return a chunk's ids and its vectors, the latter memory-mapped. Raises MediError where damaged."""
         folder = self.root / name
         try:
+            # Chunks of before the digest are believed as they were.
+            if json.loads((folder / "record.json").read_bytes()).get("digest", found := _digest_of(folder)) != found:
+                raise ValueError("its bytes are not those that were written")
             with _PARSING:
                 ids = np.load(folder / "ids.npy", allow_pickle=False)
                 return ids, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
@@ -118,6 +125,16 @@ def _index_of(names: list[str], ids: list[np.ndarray], vectors: list[np.ndarray]
     row_of = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(len(i)) for i in ids)])
     known, first = np.unique(every, return_index=True)
     return _Index(names, ids, vectors, known, chunk_of[first], row_of[first])
+
+
+def _digest_of(folder: Path) -> str:
+    """Return 32 hex digits over a chunk's files, which are read in pieces: mapped, they would fill memory."""
+    hasher = xxhash.xxh3_128()
+    for name in ("ids.npy", "vectors.npy"):
+        with (folder / name).open("rb") as file:
+            for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
+                hasher.update(piece)
+    return hasher.hexdigest()
 
 
 def id_numbers(text_ids: list[str]) -> np.ndarray:

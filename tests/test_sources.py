@@ -7,7 +7,8 @@ import pytest
 
 from medi.errors import UsageError
 from medi.ingest.parse import parse
-from medi.source import Bad, Drop, Fields, Place, Source, Variant, natural, pair, query_pairs, text_set, triplet
+from medi.schema import natural
+from medi.source import Bad, Drop, Fields, Place, Source, Variant, pair, query_pairs, text_set, triplet
 from medi.sources import ALL, by_name
 
 VARIANTS = [(source, variant) for source in ALL for variant in source.variants]

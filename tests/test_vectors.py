@@ -62,6 +62,28 @@ def test_an_id_without_a_vector_is_an_error_not_a_neighbour(tmp_path: Path) -> N
             store.gather(np.array([absent], dtype=np.uint64))
 
 
+@pytest.mark.parametrize("name", ["ids.npy", "vectors.npy"])
+def test_a_changed_byte_of_a_chunk_is_found(tmp_path: Path, name: str) -> None:
+    ids, vectors = some(9)
+    VectorStore(tmp_path, "e").put(ids, vectors)
+    (path,) = tmp_path.glob(f"e/*/{name}")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    told = f"{path.parent} is damaged (its bytes are not those that were written); delete it and run the command again"
+    with pytest.raises(MediError) as raised:
+        VectorStore(tmp_path, "e").gather(ids)
+    assert str(raised.value) == told
+
+
+def test_a_chunk_of_before_the_digest_is_read(tmp_path: Path) -> None:
+    ids, vectors = some(3)
+    VectorStore(tmp_path, "e").put(ids, vectors)
+    (record,) = tmp_path.glob("e/*/record.json")
+    record.write_text('{"rows": 3, "dimension": 8}')
+    assert np.array_equal(VectorStore(tmp_path, "e").gather(ids), vectors)
+
+
 def test_half_precision_comes_back_at_unit_length(tmp_path: Path) -> None:
     ids, vectors = some(20)
     store = VectorStore(tmp_path, "e")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import xxhash
 
-from medi.schema import fold, is_visible
-from medi.source import Drop, Fields, natural
+from medi.schema import fold, is_visible, natural
+from medi.source import Drop, Fields
 
 
 @dataclass(slots=True)

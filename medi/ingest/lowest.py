@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medi.source import RawBatch, natural
+from medi.schema import natural
+from medi.source import RawBatch
 
 _SLACK_ROWS = 4_096
 _TEXT_BYTES = 96 << 20
@@ -111,7 +112,8 @@ class Lowest:
         file, *_, keys = rest
         distinct, first, place = np.unique(ranks, return_index=True, return_inverse=True)
         for index in np.setdiff1d(np.arange(len(ranks)), first).tolist() if len(distinct) < len(ranks) else ():
-            again, known = (natural(_origin(self._files[file[at]], keys.item(at))) for at in (index, first[place[index]]))
+            both = index, int(first[place[index]])
+            again, known = (natural(_origin(self._files[file[at]], keys.item(at))) for at in both)
             if again < known:
                 first[place[index]] = index
         # As they came, for so their bytes are read fastest.

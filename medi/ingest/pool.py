@@ -15,8 +15,8 @@ from medi.ingest.clean import Row, clean, merge
 from medi.ingest.draw import QUARANTINE_ROWS, STRICT, BadRow, Draw, Drawn, Line, draw, needs_mending, reason_of
 from medi.ingest.parse import fields_of, parse
 from medi.ingest.passages import passages_at
-from medi.schema import ROWS, Counts, row_id
-from medi.source import Bad, Drop, Fields, Page, Place, RawBatch, Source, Variant, natural
+from medi.schema import ROWS, Counts, natural, row_id
+from medi.source import Bad, Drop, Fields, Page, Place, RawBatch, Source, Variant
 
 Pages = Callable[[Collection[str]], Iterable[Page]]
 

@@ -13,8 +13,8 @@ from medi.ingest.draw import BadRow, needs_mending, rank_of, reason_of
 from medi.ingest.parse import fields_of, load, without_surrogates
 from medi.ingest.pool import IngestParams, quarantine
 from medi.ingest.verdict import RESOLVED_SHARE, find_choices, judge, normal
-from medi.schema import ROWS, Counts, fold, is_visible, row_id, table_of
-from medi.source import Bad, Drop, Json, member, natural, optional, task_instance, texts_of
+from medi.schema import ROWS, Counts, fold, is_visible, natural, row_id, table_of
+from medi.source import Bad, Drop, Json, member, optional, task_instance, texts_of
 
 LANGUAGE = "English"
 _FIRST_PER_ROW, _FIRST_AT_LEAST = 10, 100
