@@ -40,7 +40,7 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
 
     `numbers` int64 [n, c] are rows of `documents` [m, D]; what stands at a number below 0 means nothing.
     """
-    scores = np.empty(numbers.shape, dtype=np.float32)
+    scores = np.zeros(numbers.shape, dtype=np.float32)
     row_bytes = queries.shape[1] * 8
     width = max(1, min(numbers.shape[1], _CACHED_BYTES // row_bytes))
     size = max(1, min(len(queries), _CACHED_BYTES // (width * row_bytes)))

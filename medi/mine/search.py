@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: FAISS proposes, one routine decides.
+"""Exact nearest neighbours: FAISS or a shortlist proposes, one routine decides.
 
 The order is (exact score descending, number ascending). A proposal is accepted only where nothing outside it can reach
 the k-th score; the other queries are scanned whole. So the answer depends on neither blocks, memory, threads nor GPU,
@@ -29,7 +29,8 @@ _SCANNED_BYTES = 64
 class Search:
     """What a search may use; never part of an identity, for the answer does not depend on it.
 
-    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one.
+    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one. With
+    matrix units the documents are there once more, in half their size.
     """
 
     scan_bytes: int = SCAN_BYTES
@@ -63,13 +64,6 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum([len(x) for x in lists], dtype=np.int64)])
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
-
-    def twice(self) -> "Lists":
-        """Return each list two times, one behind the other."""
-        lengths = np.repeat(np.diff(self.starts), 2)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        firsts = np.repeat(np.repeat(self.starts[:-1], 2) - starts[:-1], lengths)
-        return Lists(starts, self.items[firsts + np.arange(len(firsts))])
 
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
@@ -117,7 +111,7 @@ def top_k(
         k: how many, at least 1.
         excluded: numbers of documents that a query must not get.
         search: the memory and the device of the search; the result does not depend on them.
-        propose: what proposes documents; FAISS on the device of the search where None.
+        propose: what proposes documents; where None, FAISS on the GPU, shortlists where they pay, or FAISS on the CPU.
 
     Returns:
         Numbers and scores [n, k], and how many excluded documents would have stood among them [n]: all of them where

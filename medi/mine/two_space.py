@@ -1,15 +1,12 @@
 """Vectors of inputs and outputs to the nearest examples in both spaces: by s_pos and by s_neg (paper 2.3).
 
 s_pos is cos(x, x') + cos(y, y') and s_neg cos(x, x') - cos(y, y'): the inner products of [x; y] and of [x; -y] with
-[x'; y']. Both need the same two products, which are taken once.
+[x'; y'].
 """
 
 import numpy as np
 
 from medi.mine.search import Found, Lists, Search, top_k
-
-# Scores of a block of examples, four arrays of them, that stay in the cache between product and choice.
-_BLOCK_BYTES = 32 << 20
 
 
 def nearest_in_both(
