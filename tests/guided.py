@@ -12,13 +12,13 @@ from pathlib import Path
 import atheris  # pyright: ignore[reportMissingModuleSource]
 
 with atheris.instrument_imports(include=["medi.read", "medi.ingest"]):
-    from tests.layouts import LAYOUTS, content_of
+    from tests.layouts import LAYOUTS, TABLES, content_of
     from tests.test_fuzz import hold
 
 
 def main(name: str, seconds: int, folder: Path) -> None:
     """Fuzz one layout for a while; `folder` takes the corpus that grows on the way."""
-    layout, corpus = LAYOUTS[name], folder / "corpus"
+    layout, corpus = (LAYOUTS | TABLES)[name], folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     good = content_of(layout)
     (corpus / "plain").write_bytes(good)

@@ -3,6 +3,7 @@
 Records are the variants' own samples, numbered; `read_rows` asserts what must hold whatever a file is.
 """
 
+import csv
 import io
 import json
 from collections.abc import Iterator
@@ -61,6 +62,10 @@ LAYOUTS = {
 }
 
 
+# Tables are no collection's own files: a person's are read like this. Of their cells, none is a list.
+TABLES = {kind.upper(): Layout("amazon-qa", "hub", kind) for kind in ("csv", "tsv")}
+
+
 def numbered(value: object, number: int) -> object:
     """Return a record with the number behind each of its texts; pages keep their ids."""
     if isinstance(value, str):
@@ -88,6 +93,14 @@ def content_of(layout: Layout) -> bytes:
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(records), sink)
         return sink.getvalue()
+    if layout.kind in ("csv", "tsv"):
+        text = io.StringIO(newline="")
+        cells = [[record["query"], record["pos"][0] + ', "so"'] for record in records]
+        delimiter, quoting = (",", csv.QUOTE_MINIMAL) if layout.kind == "csv" else ("\t", csv.QUOTE_NONE)
+        csv.writer(text, delimiter=delimiter, quoting=quoting, quotechar=None if quoting else '"').writerows(
+            [["query", "pos"], *cells]
+        )
+        return text.getvalue().encode()
     if layout.kind == "task":
         return json.dumps(json.loads(layout.variant.sample) | {"Instances": records}).encode()
     keyed = layout.variant.files[0].keyed
@@ -120,7 +133,7 @@ def read_file(path: Path, layout: Layout, params: IngestParams, pages: bytes = _
         params,
         layout.source,
         layout.variant,
-        lambda: raw_batches([(path, "raw")], keyed),
+        lambda: raw_batches([(path, f"raw.{layout.kind}" if layout in TABLES.values() else "raw")], keyed),
         (lambda wanted: wanted_pages([(beside, "pages")], wanted)) if layout.variant.pages else None,
     )
     return table.to_pylist(), counts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from medi.errors import MediError
 from medi.ingest import IngestParams
-from tests.layouts import LAYOUTS, Layout, content_of, read_file, read_rows
+from tests.layouts import LAYOUTS, RECORDS, TABLES, Layout, content_of, read_file, read_rows
 
 _ORDINARY = 60
 EXAMPLES = int(os.environ.get("MEDI_FUZZ_EXAMPLES", _ORDINARY))
@@ -65,10 +65,11 @@ def hold(folder: Path, layout: Layout, content: bytes) -> None:
             assert params.take == "first" or again == rows
 
 
-@pytest.mark.parametrize("name", list(LAYOUTS))
+@pytest.mark.parametrize("name", [*LAYOUTS, *TABLES])
 def test_damage_is_counted_or_said_in_one_line(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    layout, folder = LAYOUTS[name], tmp_path_factory.mktemp("fuzz")
+    layout, folder = (LAYOUTS | TABLES)[name], tmp_path_factory.mktemp("fuzz")
     good = content_of(layout)
+    assert len(read_rows(folder / "x", layout, good)[0]) == RECORDS
 
     @settings(
         max_examples=EXAMPLES,
