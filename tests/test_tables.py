@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from medi.ingest import IngestParams, ingest
 from medi.read import raw_batches
 from medi.source import Mend, RawBatch
+from medi.sources import by_name
 
 
 def read(folder: Path, name: str, content: bytes, prefix: bool = False) -> list[RawBatch]:
@@ -64,3 +66,22 @@ def test_the_beginning_of_a_table_ends_before_its_last_row(tmp_path: Path) -> No
 def test_what_is_no_table_is_one_line(tmp_path: Path, content: bytes, fault: str) -> None:
     batches = read(tmp_path, "a.csv", content)
     assert batches[-1].fault == fault
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz"])
+def test_a_blank_line_is_mended_and_in_strict_mode_bad(tmp_path: Path, name: str) -> None:
+    content = "query,pos\na,b\n\nc,d\n".replace(",", "," if "csv" in name else "\t").encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+
+    def read_as(strict: bool) -> tuple[int, int, list[str]]:
+        source, params = by_name("amazon-qa"), IngestParams(10, strict=strict, max_bad_rows=10)
+        table, counts = ingest(params, source, source.variants[0], lambda: raw_batches([(tmp_path / name, name)]))
+        bad = counts.facts.get("quarantine", [])
+        assert isinstance(bad, list)
+        return len(table), counts.mended["blank_line"], [f"{row['origin']} {row['reason']}" for row in bad]
+
+    assert read_as(strict=False) == (2, 1, [])
+    # Each cell is a text where this layout has a list, which strict forbids too.
+    found = {2: "text_for_list in pos", 3: "blank_line", 4: "text_for_list in pos"}
+    told = [f"{name}:{line} needs mending ({reason}), which --strict forbids" for line, reason in found.items()]
+    assert read_as(strict=True) == (0, 0, told)

@@ -130,7 +130,9 @@ def _without_mended(batch: RawBatch, drawn: Drawn) -> RawBatch:
     mended = {line for line, _ in reasons}
     kept = [index for index, key in enumerate(batch.keys) if key not in mended]
     keys, lines = ([values[i] for i in kept] for values in (batch.keys, batch.lines))
-    return batch._replace(keys=keys, offsets=[batch.offsets[i] for i in kept], lines=lines)
+    # The rows of a table have no offsets.
+    offsets = [batch.offsets[i] for i in kept] if len(batch.offsets) else []
+    return batch._replace(keys=keys, offsets=offsets, lines=lines)
 
 
 def _note(drawn: Drawn, row: BadRow) -> None:
