@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from medi.errors import MediError, UsageError
 from medi.train.ablations import Ablation
@@ -117,7 +118,7 @@ def test_a_run_that_goes_on_has_the_weights_of_one_that_was_never_stopped(
             if getattr(done, "step", 0) == 13:
                 raise Stopped
 
-    stopped = replace(whole, out=tmp_path / "stopped")
+    stopped = replace(whole, out=tmp_path / "stopped", resources=replace(PLAIN, trackers=("tensorboard",)))
     with pytest.raises(Stopped):
         run(stopped, Stops())
     assert sorted(path.name for path in (tmp_path / "stopped.run").glob("step-*")) == ["step-00000010", "step-00000012"]
@@ -129,6 +130,11 @@ def test_a_run_that_goes_on_has_the_weights_of_one_that_was_never_stopped(
     lines = [(tmp_path / f"{name}.run" / "steps.jsonl").read_text().splitlines() for name in ("stopped", "whole")]
     losses = [[json.loads(line)["loss"] for line in of] for of in lines]
     assert len(losses[0]) == 15 and losses[0] == losses[1]
+    # Step 13, which was taken twice, is shown once.
+    (events,) = {path.parent for path in (tmp_path / "stopped.run").rglob("events.out.tfevents*")}
+    shown = EventAccumulator(str(events)).Reload().Scalars("loss")
+    assert [event.step for event in shown] == list(range(1, 16))
+    assert [event.value for event in shown] == pytest.approx(losses[0])
 
 
 def test_another_recipe_never_goes_on_with_a_run(release: Path, tiny_encoder: Path, tmp_path: Path) -> None:

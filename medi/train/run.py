@@ -127,7 +127,9 @@ def _go_on(job: Job, ready: _Ready, accelerator: "Accelerator", keeper: Keeper, 
     if first_step:
         keeper.load_optimizer(first_step, trainer.optimizer)
     at_wandb = {"dir": str(keeper.run)} | ({"mode": "offline"} if job.offline else {})
-    accelerator.init_trackers("medi-train", init_kwargs={"wandb": at_wandb})
+    # Steps that are taken twice are shown once.
+    at_tensorboard = {"purge_step": first_step + 1} if first_step else {}
+    accelerator.init_trackers("medi-train", init_kwargs={"wandb": at_wandb, "tensorboard": at_tensorboard})
     return _loop(trainer, keeper, Journal(keeper.run), first_step, watcher)
 
 
