@@ -40,7 +40,7 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
 
     `numbers` int64 [n, c] are rows of `documents` [m, D]; what stands at a number below 0 means nothing.
     """
-    scores = np.zeros(numbers.shape, dtype=np.float32)
+    scores = np.empty(numbers.shape, dtype=np.float32)
     row_bytes = queries.shape[1] * 8
     width = max(1, min(numbers.shape[1], _CACHED_BYTES // row_bytes))
     size = max(1, min(len(queries), _CACHED_BYTES // (width * row_bytes)))
@@ -56,12 +56,9 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
             asked[:, 0] = queries[rows]
             for columns in _slices(slice(0, numbers.shape[1]), width):
                 wanted = numbers[rows, columns]
-                # Lists of unequal lengths end in numbers below 0.
-                wanted = wanted[:, : int((wanted >= 0).any(axis=0).nonzero()[0].max(initial=-1)) + 1]
                 documents.take(wanted.ravel(), axis=0, mode="clip", out=taken[: wanted.size])
                 exact[: wanted.size] = taken[: wanted.size]
-                found = _dots(asked, exact[: wanted.size].reshape(*wanted.shape, queries.shape[1]))
-                scores[rows, columns.start : columns.start + wanted.shape[1]] = found
+                scores[rows, columns] = _dots(asked, exact[: wanted.size].reshape(*wanted.shape, -1))
 
     if threads == 1:
         score(slice(0, len(queries)))

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: FAISS or a shortlist proposes, one routine decides.
+"""Exact nearest neighbours: FAISS proposes, one routine decides.
 
 The order is (exact score descending, number ascending). A proposal is accepted only where nothing outside it can reach
 the k-th score; the other queries are scanned whole. So the answer depends on neither blocks, memory, threads nor GPU,
@@ -12,7 +12,6 @@ import numpy as np
 
 from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
-from medi.mine.shortlist import Halves, pays
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
 
@@ -29,8 +28,7 @@ _SCANNED_BYTES = 64
 class Search:
     """What a search may use; never part of an identity, for the answer does not depend on it.
 
-    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one. With
-    matrix units the documents are there once more, in half their size.
+    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one.
     """
 
     scan_bytes: int = SCAN_BYTES
@@ -64,6 +62,13 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum([len(x) for x in lists], dtype=np.int64)])
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
+
+    def twice(self) -> "Lists":
+        """Return each list two times, one behind the other."""
+        lengths = np.repeat(np.diff(self.starts), 2)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        firsts = np.repeat(np.repeat(self.starts[:-1], 2) - starts[:-1], lengths)
+        return Lists(starts, self.items[firsts + np.arange(len(firsts))])
 
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
@@ -111,7 +116,7 @@ def top_k(
         k: how many, at least 1.
         excluded: numbers of documents that a query must not get.
         search: the memory and the device of the search; the result does not depend on them.
-        propose: what proposes documents; where None, FAISS on the GPU, shortlists where they pay, or FAISS on the CPU.
+        propose: what proposes documents; FAISS on the device of the search where None.
 
     Returns:
         Numbers and scores [n, k], and how many excluded documents would have stood among them [n]: all of them where
@@ -132,9 +137,7 @@ def top_k(
     slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
     task = _Task(queries, documents, k, excluded, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
-    if propose is None and not search.gpu and pays(documents, k + _MOST_EXCLUDED):
-        left = _shorten(task, search.scan_bytes, found)
-    elif width <= LAST_PROPOSAL:
+    if width <= LAST_PROPOSAL:
         left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
     return found
@@ -157,21 +160,6 @@ def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: 
         believed = ((numbers >= 0) & (np.abs(exact - scores) <= slack[:, None])).all(axis=1)
         floor = scores.min(axis=1) + slack
         left.append(rows.start + np.flatnonzero(~(believed & ((width == count) | (found.scores[rows, -1] > floor)))))
-    return np.concatenate(left)
-
-
-def _shorten(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
-    """Answer the queries whose shortlist is certain to hold the k best, and return the numbers of the others."""
-    count, left, halves = len(task.documents), [], Halves.of(task.documents)
-    wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
-    blocks = _blocks(len(task.queries), halves.query_bytes(), scan_bytes)
-    room = halves.room(blocks[0].stop)
-    for rows in blocks:
-        room = room if rows.stop - rows.start == room.shape[2] else halves.room(rows.stop - rows.start)
-        numbers, floor = halves.best(task.queries[rows], wanted[rows], room)
-        exact = scores_at(task.queries[rows], task.documents, numbers, threads())
-        _decide(exact, numbers, task.excluded.part(rows).mask(numbers, count), Found(*(part[rows] for part in found)))
-        left.append(rows.start + np.flatnonzero(~(found.scores[rows, -1] > floor)))
     return np.concatenate(left)
 
 
@@ -220,6 +208,6 @@ def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: F
 def _blocks(count: int, row_bytes: int, scan_bytes: int) -> list[slice]:
     """Return slices over 0..count whose rows take about `scan_bytes`, but never less than one row."""
     size = max(1, scan_bytes // row_bytes)
-    # Matrix units work on whole tiles.
-    size -= size % 64 if size > 64 else 0
+    # Two queries of one example are answered together (`nearest_in_both`).
+    size -= size % 2 if size > 1 else 0
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
