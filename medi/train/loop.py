@@ -79,7 +79,8 @@ def new_optimizer(model: "SentenceTransformer", recipe: Recipe) -> "torch.optim.
     """Return AdamW over the model's parameters, its betas and epsilon torch's own."""
     import torch
 
-    return torch.optim.AdamW(parameters(model), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    # Fused takes a quarter of the time on a CPU, a sixth of a second a step that every rank would take.
+    return torch.optim.AdamW(parameters(model), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
 
 
 def planned(tasks: Sequence[TaskRows], recipe: Recipe, first_step: int = 0) -> Iterator[tuple[int, Step]]:
