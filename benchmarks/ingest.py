@@ -25,11 +25,15 @@ def prepare(folder: Path) -> str:
 
 def ingested(path: Path, source_name: str) -> Measured:
     """Measure ingest of a file of two texts a line, as a source of that layout is read."""
+    import pyarrow as pa
+
     from medi.ingest import IngestParams, ingest
     from medi.read import raw_batches
     from medi.sources import by_name
 
     source = by_name(source_name)
+    # Arrow loads pandas when it first sees a list, once a process.
+    pa.array([0])
 
     def work() -> Mapping[str, float | str]:
         table, counts = ingest(

@@ -14,7 +14,8 @@ from typing import BinaryIO
 
 from isal import igzip_lib, isal_zlib
 
-BLOCK_BYTES = 1 << 20
+# Larger ones go back to the system each time they are freed, until the allocator has learned not to.
+BLOCK_BYTES = 1 << 18
 _HEAD_BYTES = 512
 _PACKED_BYTES = 1 << 18
 _GZ = b"\x1f\x8b"
