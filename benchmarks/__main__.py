@@ -1,6 +1,7 @@
 """Runs all paired benchmarks and writes benchmarks/RESULTS.md: `python -m benchmarks [NAME ...] [--repeats N]`.
 
-With names, only those run, and only their sections are replaced.
+With names, only those run, and only their sections are replaced. Sections of other titles, as that of the training
+step, stay at the end as they are.
 """
 
 import argparse
@@ -29,6 +30,7 @@ def main() -> None:
         sections = sections_of(RESULTS.read_text() if RESULTS.exists() else "")
         sections[benchmark.title] = paired.section(benchmark, options.repeats or benchmark.repeats)
         titles = [importlib.import_module(f"benchmarks.{each}").BENCHMARK.title for each in NAMES]
+        titles += [title for title in sections if title not in titles]
         RESULTS.write_text("\n".join([opening(), *(sections[title] for title in titles if title in sections)]))
 
 
@@ -42,7 +44,7 @@ def opening() -> str:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS)
     return (
         "# Results\n\nWritten by `make bench`: a fresh process for each way, two threads, ways in turn, medians.\n"
-        "What was learned, and the trainer's speed, is in [NOTES.md](NOTES.md).\n\n"
+        "What was learned, and more of the trainer, is in [NOTES.md](NOTES.md).\n\n"
         f"Machine: {processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb()} GB, Python "
         f"{platform.python_version()}. {versions}.\n"
     )

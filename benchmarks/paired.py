@@ -161,7 +161,7 @@ def _reached(ratio: Ratio, taken: Mapping[str, list[dict]]) -> str:
     what = "" if ratio.what == "seconds" else f" ({ratio.what.replace('_', ' ')})"
     verdict = "reached" if ratio.least <= value <= ratio.most else "**not reached**"
     of = f" / {ratio.of}" if ratio.of else ", seconds"
-    return f"- {ratio.over}{of}{what}: {value:.2f}, asked: {asked}: {verdict}"
+    return f"- {ratio.over}{of}{what}: {value:.3g}, asked: {asked}: {verdict}"
 
 
 def median(runs: Sequence[Mapping], what: str) -> float:
