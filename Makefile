@@ -50,6 +50,7 @@ real: $(INSTALLED)
 
 # Times each stage beside its peers, an hour; writes benchmarks/RESULTS.md. Nothing else should run meanwhile.
 bench: $(INSTALLED)
+	@$(PIP) 'matplotlib>=3.9'
 	.venv/bin/python -m benchmarks
 
 lint: $(INSTALLED)
