@@ -108,8 +108,9 @@ class VectorStore:
         """Return a chunk's ids and its vectors, the latter memory-mapped. Raises MediError where damaged."""
         folder = self.root / name
         try:
+            found, record = _digest_of(folder), json.loads((folder / "record.json").read_bytes())
             # Chunks of before the digest are believed as they were.
-            if json.loads((folder / "record.json").read_bytes()).get("digest", found := _digest_of(folder)) != found:
+            if not isinstance(record, dict) or record.get("digest", found) != found:
                 raise ValueError("its bytes are not those that were written")
             with _PARSING:
                 ids = np.load(folder / "ids.npy", allow_pickle=False)

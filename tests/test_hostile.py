@@ -300,6 +300,7 @@ def test_no_pickle_is_read_from_a_workspace(tmp_path: Path) -> None:
     vectors.put(np.array([1], dtype=np.uint64), np.ones((1, 2), dtype=np.float32))
     (chunk,) = (tmp_path / "encoder").iterdir()
     np.save(chunk / "ids.npy", np.array([Runs(tmp_path / "ran")], dtype=object), allow_pickle=True)
+    (chunk / "record.json").write_text("{}")
     with pytest.raises(MediError, match="is damaged .*allow_pickle=False.*; delete it and run the command again"):
         VectorStore(tmp_path, "encoder").missing(np.array([1], dtype=np.uint64))
     assert not (tmp_path / "ran").exists()

@@ -76,6 +76,16 @@ def test_a_changed_byte_of_a_chunk_is_found(tmp_path: Path, name: str) -> None:
     assert str(raised.value) == told
 
 
+@pytest.mark.parametrize("record", ["", "[]", '{"digest": 5}'])
+def test_a_damaged_record_is_found(tmp_path: Path, record: str) -> None:
+    ids, vectors = some(3)
+    VectorStore(tmp_path, "e").put(ids, vectors)
+    (path,) = tmp_path.glob("e/*/record.json")
+    path.write_text(record)
+    with pytest.raises(MediError, match=r"is damaged \(.*\); delete it and run the command again"):
+        VectorStore(tmp_path, "e").gather(ids)
+
+
 def test_a_chunk_of_before_the_digest_is_read(tmp_path: Path) -> None:
     ids, vectors = some(3)
     VectorStore(tmp_path, "e").put(ids, vectors)
