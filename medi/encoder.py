@@ -105,8 +105,8 @@ def load(spec: EncoderSpec, folder: Path) -> LoadedEncoder:
     except unloadable() as error:
         raise MediError(f"--encoder {spec.name}: cannot be loaded from {folder}: {why_unloadable(error)}") from None
     model = models[0]
-    if not getattr(model.tokenizer, "is_fast", False):
-        raise MediError(f"--encoder {spec.name}: has no fast tokenizer (tokenizer.json); convert or choose another")
+    if fault := tokenizer_fault(model):
+        raise MediError(f"--encoder {spec.name}: {fault}")
     if min(model.max_seq_length or MAX_LENGTH_TOKENS, MAX_LENGTH_TOKENS) != spec.max_length_tokens:
         raise MediError(
             f"--encoder {spec.name}: its files say {spec.max_length_tokens} tokens at most, but it loads with "
@@ -198,6 +198,17 @@ def read_settings(path: Path) -> dict[str, object]:
     if not isinstance(found, dict):
         raise MediError(f"{path} holds no object; fetch the model again")
     return found
+
+
+def tokenizer_fault(model: "SentenceTransformer") -> str:
+    """Return why the tokenizer of a model cannot be used, and what to do; nothing where it can."""
+    if not getattr(model.tokenizer, "is_fast", False):
+        return "has no fast tokenizer (tokenizer.json); convert it or choose another"
+    tokens, known = len(model.tokenizer), int(getattr(model[0].model.config, "vocab_size", 0))
+    # Where its files are missing, transformers makes one that knows no word.
+    if tokens < known // 2:
+        return f"its tokenizer knows {tokens:,} tokens, the model {known:,}; put its tokenizer.json into the folder"
+    return ""
 
 
 def unloadable() -> tuple[type[Exception], ...]:

@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import xxhash
+
 _COUNTER = itertools.count()
 _TEMPORARY = ".tmp-"
+_PIECE_BYTES = 1 << 20
 # As medi.release.swap names a folder that is to take the place of OUT.
 _NEW = re.compile(r"\.new-[0-9a-f]{12}(?=/|$)")
 
@@ -78,6 +81,16 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
     path.write_bytes(text.encode())
     fsync(path)
+
+
+def digest_of_files(*paths: Path) -> str:
+    """Return 32 hex digits (XXH3) over the files' bytes, read in pieces: mapped, they would count as memory."""
+    hasher = xxhash.xxh3_128()
+    for path in paths:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                hasher.update(piece)
+    return hasher.hexdigest()
 
 
 def fsync(path: Path) -> None:

@@ -20,11 +20,11 @@ BAD_RECORD = b"\0bad: "  # begins a record that its reader calls bad, before the
 
 
 class Mend(NamedTuple):
-    """A repair of the file itself: `bom`, `crlf`, `blank_line` or `no_final_newline`, at a line and its first byte."""
+    """A repair of the file: `bom`, `crlf`, `blank_line` or `no_final_newline`, at a line and its byte (None in a table)."""
 
     reason: str
     line: int
-    offset: int
+    offset: int | None
 
 
 class RawBatch(NamedTuple):

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 
 from medi.errors import MediError
-from medi.publish import fsync, publishing, write_json
+from medi.publish import digest_of_files, fsync, publishing, write_json
 
 CHUNK_ROWS = 4_096
 _IN_MEMORY_BYTES = 256 << 20
-_PIECE_BYTES = 1 << 20
 # numpy reads a file's head by Python's own parser, which in 3.11 fails now and then where two threads run it at once.
 _PARSING = threading.Lock()
 
@@ -58,7 +56,8 @@ class VectorStore:
             np.save(temporary / "vectors.npy", vectors)
             fsync(temporary / "ids.npy")
             fsync(temporary / "vectors.npy")
-            record = {"rows": len(ids), "dimension": int(vectors.shape[1]), "digest": _digest_of(temporary)}
+            digest = digest_of_files(*_files(temporary))
+            record = {"rows": len(ids), "dimension": int(vectors.shape[1]), "digest": digest}
             write_json(temporary / "record.json", record)
 
     def gather(self, ids: np.ndarray) -> np.ndarray:
@@ -108,7 +107,7 @@ class VectorStore:
         """Return a chunk's ids and its vectors, the latter memory-mapped. Raises MediError where damaged."""
         folder = self.root / name
         try:
-            found, record = _digest_of(folder), json.loads((folder / "record.json").read_bytes())
+            found, record = digest_of_files(*_files(folder)), json.loads((folder / "record.json").read_bytes())
             # Chunks of before the digest are believed as they were.
             if not isinstance(record, dict) or record.get("digest", found) != found:
                 raise ValueError("its bytes are not those that were written")
@@ -128,14 +127,8 @@ def _index_of(names: list[str], ids: list[np.ndarray], vectors: list[np.ndarray]
     return _Index(names, ids, vectors, known, chunk_of[first], row_of[first])
 
 
-def _digest_of(folder: Path) -> str:
-    """Return 32 hex digits over a chunk's files, which are read in pieces: mapped, they would fill memory."""
-    hasher = xxhash.xxh3_128()
-    for name in ("ids.npy", "vectors.npy"):
-        with (folder / name).open("rb") as file:
-            for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
-                hasher.update(piece)
-    return hasher.hexdigest()
+def _files(folder: Path) -> tuple[Path, Path]:
+    return folder / "ids.npy", folder / "vectors.npy"
 
 
 def id_numbers(text_ids: list[str]) -> np.ndarray:

@@ -97,6 +97,15 @@ def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:
         encoder.describe("nothing", tmp_path, "r", "float32")
 
 
+def test_a_folder_without_its_tokenizer_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    """Transformers would make one that knows no word, and all texts would be one."""
+    without = shutil.ignore_patterns("tokenizer.json", "vocab.txt")
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m", ignore=without))
+    told = r"--encoder m: its tokenizer knows 5 tokens, the model [\d,]+; put its tokenizer.json into the folder"
+    with pytest.raises(MediError, match=told):
+        encoder.load(encoder.describe("m", folder, "r", "float32"), folder)
+
+
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 def test_zero_and_not_finite_vectors_have_no_length(value: float) -> None:
     vectors = np.ones((3, 4), dtype=np.float32)

@@ -1,6 +1,7 @@
 """Artifacts are complete or not there; records name contents; orphans of dead processes go, living ones stay."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -59,6 +60,26 @@ def test_a_cut_table_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(MediError, match=r"table.arrow: cannot be read"):
         Store(tmp_path).open(record())
+
+
+def test_a_changed_byte_of_a_table_is_found_wherever_it_is(tmp_path: Path) -> None:
+    Store(tmp_path).write(record(), TABLE)
+    path = tmp_path / "toy" / "k" / "table.arrow"
+    good = path.read_bytes()
+    for place in range(len(good)):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        told = f"{path}: cannot be read (its bytes are not those that were written); delete its folder"
+        with pytest.raises(MediError, match=re.escape(told)):
+            Store(tmp_path).open(record())
+    path.write_bytes(good)
+    assert Store(tmp_path).open(record()).equals(TABLE)
+
+
+def test_an_artifact_of_before_the_digest_is_read(tmp_path: Path) -> None:
+    Store(tmp_path).write(record(), TABLE)
+    write_json(tmp_path / "toy" / "k" / "record.json", record().to_json())
+    assert Store(tmp_path).find("toy", "k") == record()
+    assert Store(tmp_path).open(record()).equals(TABLE)
 
 
 def test_a_param_without_a_json_form_raises() -> None:

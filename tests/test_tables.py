@@ -40,7 +40,7 @@ def test_gz_is_unpacked_and_many_rows_come_in_batches(tmp_path: Path) -> None:
 def test_a_row_of_another_width_is_left_for_ingest_and_a_blank_one_is_mended(tmp_path: Path) -> None:
     (batch,) = read(tmp_path, "a.csv", b"q,p\na\nb,c,d\n\ne,f\n")
     assert batch.lines == [b"\0bad: 1 of 2 columns", b"\0bad: 3 cells for 2 columns", b'{"q":"e","p":"f"}']
-    assert (list(batch.keys), batch.mended) == ([2, 3, 5], [Mend("blank_line", 4, 0)])
+    assert (list(batch.keys), batch.mended) == ([2, 3, 5], [Mend("blank_line", 4, None)])
 
 
 def test_the_beginning_of_a_table_ends_before_its_last_row(tmp_path: Path) -> None:

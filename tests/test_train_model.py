@@ -1,6 +1,7 @@
 """Models that train: the embedding is the one that sentence-transformers gives for a prompt, also once it is saved."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,10 @@ def test_models_that_cannot_be_trained_are_refused(tiny_encoder: Path, tmp_path:
     SentenceTransformer(modules=[words], device="cpu").save(str(tmp_path / "static"))
     with pytest.raises(MediError, match="--model x: is no transformer of text alone"):
         load_model("x", tmp_path / "static", None, "cpu")
+    without = shutil.ignore_patterns("tokenizer.json", "vocab.txt")
+    shutil.copytree(tiny_encoder, tmp_path / "wordless", ignore=without)
+    with pytest.raises(MediError, match="--model x: its tokenizer knows 5 tokens, the model "):
+        load_model("x", tmp_path / "wordless", None, "cpu")
     (tmp_path / "cls" / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(MediError, match=r"--model x: cannot be loaded from \S+/cls: "):
         load_model("x", tmp_path / "cls", None, "cpu")

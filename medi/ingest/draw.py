@@ -120,7 +120,7 @@ def _beginning(batch: RawBatch, rows: int) -> RawBatch:
 
 def _without_mended(batch: RawBatch, drawn: Drawn) -> RawBatch:
     """Note each line that had to be mended, with all that was done to it, and return the others."""
-    reasons: dict[tuple[int, int], list[str]] = {}
+    reasons: dict[tuple[int, int | None], list[str]] = {}
     for mend in batch.mended:
         reasons.setdefault((mend.line, mend.offset), []).append(mend.reason)
     for (line, offset), found in reasons.items():

@@ -31,7 +31,8 @@ def spec_of(place: str, fields: Mapping[str, str], name: str = "", rows: int | N
     path = Path(place)
     is_file = path.is_file()
     if not is_file and (path.exists() or not _HUB_NAME.fullmatch(place) or _ENDINGS.search(place)[0]):  # type: ignore[index]
-        raise UsageError(f"--pairs {place}: no such file; name one, or a data set of the Hub as OWNER/NAME")
+        what = "is no file" if path.exists() or path.is_symlink() else "no such file"
+        raise UsageError(f"--pairs {place}: {what}; name one, or a data set of the Hub as OWNER/NAME")
     named = [fields.get(name, "") for name in Pairs.FIELDS]
     spec = Pairs(str(path.absolute()) if is_file else place, *named, rows=rows)
     if not spec.query_field:

@@ -40,7 +40,7 @@ def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) ->
         for cells in rows:
             key, begin = begin, rows.line_num + 1
             if not cells:
-                mended.append(Mend("blank_line", key, 0))
+                mended.append(Mend("blank_line", key, None))
                 continue
             if len(lines) >= _ROWS:
                 yield RawBatch(name, True, keys, [], lines, mended[:])

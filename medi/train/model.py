@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medi.encoder import unloadable, why_unloadable
+from medi.encoder import tokenizer_fault, unloadable, why_unloadable
 from medi.errors import MediError
 from medi.train.micro import Graph
 from medi.train.tokens import Padded
@@ -96,8 +96,8 @@ def _check(name: str, model: "SentenceTransformer") -> None:
 
     if not isinstance(model[0], Transformer) or model[0].modalities != ["text"]:
         raise MediError(f"--model {name}: is no transformer of text alone; choose one, such as gtr-t5-base")
-    if not getattr(model.tokenizer, "is_fast", False):
-        raise MediError(f"--model {name}: has no fast tokenizer (tokenizer.json); convert it or choose another")
+    if fault := tokenizer_fault(model):
+        raise MediError(f"--model {name}: {fault}")
     modes = [module.pooling_mode for module in model if isinstance(module, Pooling)]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise MediError(
