@@ -20,7 +20,7 @@ BAD_RECORD = b"\0bad: "  # begins a record that its reader calls bad, before the
 
 
 class Mend(NamedTuple):
-    """A repair of the file: `bom`, `crlf`, `blank_line` or `no_final_newline`, at a line and its byte (None in a table)."""
+    """A repair of a file: `bom`, `crlf`, `blank_line` or `no_final_newline`, at a line and byte (None in tables)."""
 
     reason: str
     line: int
