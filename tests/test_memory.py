@@ -1,6 +1,6 @@
 """The memory of a build does not grow with its files: a long generated source stays under a stated bound in each stage.
 
-Ten million lines were measured by hand with `python -m tests.stage_memory` (README, "The real thing").
+Ten million lines were measured by hand with `python -m tests.stage_memory` (benchmarks/NOTES.md).
 """
 
 import json
