@@ -71,7 +71,7 @@ class Store:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table, max_chunksize=65_536)
             fsync(path)
-            write_json(temporary / "record.json", record.to_json() | {_BYTES: digest_of_files(path)})
+            write_json(temporary / "record.json", with_digest(record, path))
         return self.find(record.stage, record.key) or record
 
     def _check(self, path: Path) -> None:
@@ -83,6 +83,11 @@ class Store:
         if digest is not None and digest_of_files(path) != digest:
             raise OSError("its bytes are not those that were written")
         self._whole.add(path)
+
+
+def with_digest(record: Record, table: Path) -> dict[str, Any]:
+    """Return what an artifact's record.json holds: the record, and the digest of its table's bytes."""
+    return record.to_json() | {_BYTES: digest_of_files(table)}
 
 
 def _said(path: Path) -> tuple[dict[str, Any], str | None]:

@@ -20,7 +20,7 @@ from medi.release.digests import sha256_of
 from medi.release.manifest import MANIFEST, FileEntry, TaskEntry
 from medi.release.verify import verify
 from medi.schema import digest_of
-from medi.store import Record, Store
+from medi.store import Record, Store, with_digest
 
 # What a trainer reads of a shard; another list is another artifact.
 COLUMNS = (
@@ -146,7 +146,7 @@ def _decoded(release: Release, entry: FileEntry, store: Store, say: Say) -> Reco
             for group in range(shard.num_row_groups):
                 writer.write_table(read_group(shard, group, list(COLUMNS)).combine_chunks())
         fsync(path)
-        write_json(temporary / "record.json", record.to_json())
+        write_json(temporary / "record.json", with_digest(record, path))
     return record
 
 
