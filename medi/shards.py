@@ -3,7 +3,6 @@
 Equal contents give equal bytes (run.json apart): nothing here reads a clock, a host name or a path.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -19,6 +18,7 @@ from medi.ahead import ahead
 from medi.errors import MediError
 from medi.release import Release, open_release
 from medi.release.content import ContentDigest
+from medi.release.digests import sha256_of
 from medi.release.manifest import (
     CARD,
     FORMAT,
@@ -263,9 +263,8 @@ def _write_text(folder: Path, name: str, text: str) -> FileEntry:
 
 
 def _file_entry(folder: Path, path: Path, rows: int | None = None) -> FileEntry:
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    entry: FileEntry = {"path": path.relative_to(folder).as_posix(), "size": path.stat().st_size, "sha256": sha256}
+    name, size = path.relative_to(folder).as_posix(), path.stat().st_size
+    entry: FileEntry = {"path": name, "size": size, "sha256": sha256_of(path)}
     return entry if rows is None else {**entry, "rows": rows}
 
 

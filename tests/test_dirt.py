@@ -236,6 +236,7 @@ def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp
         (GOOD + b"not json\n", "mend the file, or go on without them by --max-bad-rows 1"),
         (b"not json\nnor this\n", "put that in its place"),
         (GOOD.replace(b"\n", b"\r\n"), "leave --strict out"),
+        (b'["a","b"]\r\n[5]\n', "leave --strict out (1 would still be bad)"),
     ],
 )
 def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes, helps: str) -> None:

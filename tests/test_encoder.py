@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,6 +105,12 @@ def test_a_folder_without_its_tokenizer_is_refused(tiny_encoder: Path, tmp_path:
     told = r"--encoder m: its tokenizer knows 5 tokens, the model [\d,]+; put its tokenizer.json into the folder"
     with pytest.raises(MediError, match=told):
         encoder.load(encoder.describe("m", folder, "r", "float32"), folder)
+
+
+def test_a_slow_tokenizer_is_refused() -> None:
+    slow = SimpleNamespace(tokenizer=SimpleNamespace(is_fast=False))
+    told = "has no fast tokenizer (tokenizer.json); convert it or choose another"
+    assert encoder.tokenizer_fault(slow) == told  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])

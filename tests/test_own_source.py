@@ -283,6 +283,7 @@ PAIRS = ["--query-field", "q", "--positive-field", "p"]
         (["--pairs", "a.jsonl", *PAIRS, "--label-field", "n"], "name either --positive-field or, of labelled texts"),
         (["--pairs", "b.jsonl", *PAIRS], "--pairs b.jsonl: no such file; name one, or a data set of the Hub as OWNER/"),
         (["--pairs", "x/b.csv", *PAIRS], "--pairs x/b.csv: no such file"),
+        (["--pairs", ".", *PAIRS], "--pairs .: is no file; name one, or a data set of the Hub as OWNER/NAME"),
         (["--pairs", "a.jsonl", *PAIRS, "--name", "msmarco"], "medi has a source 'msmarco' itself; choose another"),
         (["--pairs", "a.jsonl", *PAIRS, "--rows", "0"], "--rows 0: give how many rows it may give, from 1 to 1"),
         (["--pairs", "a.jsonl", *PAIRS, "--rows", "9" * 20], f"--rows {'9' * 20}: give how many rows it may give, fr"),

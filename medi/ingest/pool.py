@@ -238,7 +238,7 @@ def _complaint(bad: list[BadRow], count: int, drawn_rows: int) -> str:
     told = f"{place}: {first.reason}; {count:,} bad of {drawn_rows:,} records drawn"
     if first.reason.endswith(STRICT):
         others = sum(not row.reason.endswith(STRICT) for row in bad)
-        return f"{told}: leave --strict out" + (f", and mend the {others:,} that are bad without it" if others else "")
+        return f"{told}: leave --strict out" + (f" ({others:,} would still be bad)" if others else "")
     if count == drawn_rows:
         return f"{told}: this is another file than the one that belongs here; put that in its place"
     return f"{told}: mend the file, or go on without them by --max-bad-rows {count}"
