@@ -10,6 +10,7 @@ import pyarrow as pa
 from medi.mine.search import Found, Lists, Search, top_k
 from medi.mine.texts import Known, PairRules, Texts, conflicting, equal_to, known_positives
 from medi.mine.two_space import nearest_in_both
+from medi.mine.vectors import Rows
 from medi.profiles import CANDIDATES_KEPT
 from medi.schema import CANDIDATES, Counts
 
@@ -43,14 +44,15 @@ def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.T
     """
     labels = np.array(rows["label"].to_pylist(), dtype=object)
     queries = rows["query"].to_pylist()
-    vectors, classes = texts.vectors_of(queries), texts.classes(queries)
+    places, classes = texts.vector_of[texts.numbers(queries)], texts.classes(queries)
     usable = ~conflicting(classes, labels)
     sides = tuple((_numbers(len(rows)), _scores(len(rows)), np.zeros(len(rows), dtype=np.int64)) for _ in range(2))
     for label in sorted(set(labels[usable].tolist())):
         inside, outside = np.flatnonzero(usable & (labels == label)), np.flatnonzero(usable & (labels != label))
         for side, pool in zip(sides, (inside, outside), strict=True):
             barred = Lists.of(equal_to(classes[inside], classes[pool]))
-            found = top_k(vectors[inside], vectors[pool], CANDIDATES_KEPT, barred, search)
+            asked, among = (Rows(texts.vectors, places[part]) for part in (inside, pool))
+            found = top_k(asked, among, CANDIDATES_KEPT, barred, search)
             if len(pool):
                 side[0][inside] = np.where(found.numbers >= 0, pool[found.numbers], -1)
             side[1][inside], side[2][inside] = np.clip(found.scores, -1, 1), found.barred
@@ -79,8 +81,8 @@ def _by_passage(rows: pa.Table, texts: Texts, known: Known, search: Search) -> _
     queries = texts.numbers(rows["query"].to_pylist())
     distinct, of_row = np.unique(queries, return_inverse=True)
     lists = barred_documents(known, texts.class_of[distinct], classes[shown])
-    documents = texts.vectors[texts.vector_of[texts.numbers(positives)[shown]]]
-    found = top_k(texts.vectors[texts.vector_of[distinct]], documents, CANDIDATES_KEPT, Lists.of(lists), search)
+    asked, among = (Rows(texts.vectors, texts.vector_of[n]) for n in (distinct, texts.numbers(positives)[shown]))
+    found = top_k(asked, among, CANDIDATES_KEPT, Lists.of(lists), search)
     numbers = np.where(found.numbers >= 0, shown[found.numbers], -1) if len(shown) else found.numbers
     return numbers[of_row], found.scores[of_row], found.barred[of_row]
 
@@ -90,7 +92,8 @@ def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search) -> Fou
     queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
     asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
     lists = barred_documents(known, texts.classes(queries), texts.classes(documents))
-    return top_k(np.hstack([asked, -answered]), np.hstack([asked, answered]), CANDIDATES_KEPT, Lists.of(lists), search)
+    both = np.hstack([asked, answered])
+    return top_k(Rows(both, negated=asked.shape[1]), both, CANDIDATES_KEPT, Lists.of(lists), search)
 
 
 def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ to be right to that error, no more; `find_gpu` looks whether it is.
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 # (queries float32 [b, D], documents float32 [m, D], width <= m) -> scores float32 [b, width], numbers int64 [b, width]
 Propose = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+class Proposal(NamedTuple):
+    """For each query documents that may be among its best: `numbers` int64 [b, c], -1 where there are fewer.
+
+    Their `scores` float [b, c] are off by at most `error` float64 [b]; no other document scores above `floor` [b].
+    """
+
+    numbers: np.ndarray
+    scores: np.ndarray
+    error: np.ndarray
+    floor: np.ndarray
+
+
 # FAISS on a GPU finds no more, and on a CPU a scan of all documents costs no more than so long a list.
 LAST_PROPOSAL = 2_048
 _GPU_BYTES = 512 << 20

@@ -1,17 +1,21 @@
-"""Exact nearest neighbours: FAISS proposes, one routine decides.
+"""Exact nearest neighbours: FAISS or a shortlist proposes, one routine decides.
 
 The order is (exact score descending, number ascending). A proposal is accepted only where nothing outside it can reach
 the k-th score; the other queries are scanned whole. So the answer depends on neither blocks, memory, threads nor GPU,
 and top-k is a prefix of top-(k+n).
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from medi.mine.engine import LAST_PROPOSAL, Propose, by_cpu, by_gpu, error_bound, threads
+from medi.mine.engine import LAST_PROPOSAL, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
+from medi.mine.shortlist import Halves, pays
+from medi.mine.vectors import Rows
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
 
@@ -22,6 +26,8 @@ _SPARE, _MOST_EXCLUDED = 6, 64
 _PROPOSED_BYTES, _QUERY_BYTES = 96, 4_096
 # What one document takes while a query is decided that was scanned: its key twice, its number, scores and marks.
 _SCANNED_BYTES = 64
+# Documents whose scores are taken at once where all are scanned.
+_SCANNED_TOGETHER = 4_096
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,6 @@ class Lists:
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
 
-    def twice(self) -> "Lists":
-        """Return each list two times, one behind the other."""
-        lengths = np.repeat(np.diff(self.starts), 2)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        firsts = np.repeat(np.repeat(self.starts[:-1], 2) - starts[:-1], lengths)
-        return Lists(starts, self.items[firsts + np.arange(len(firsts))])
-
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
         starts = self.starts[rows.start : rows.stop + 1]
@@ -87,22 +86,48 @@ class Lists:
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What is looked for: k of the documents [m, D] for each query [n, D], but none of its excluded ones.
+class Documents:
+    """What is searched, m vectors; what a search needs of them is made once, for several searches."""
 
-    `slack` float64 [n] is what a query's scores in float32 may be off by.
+    vectors: Rows
+
+    @staticmethod
+    def of(vectors: "np.ndarray | Rows | Documents") -> "Documents":
+        """Return vectors float32 [m, D] as what is searched."""
+        return vectors if isinstance(vectors, Documents) else Documents(Rows.of(vectors))
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Return the lengths of the vectors, float64 [m]; MediError where one is none."""
+        return lengths_of(self.vectors, "document")
+
+    @cached_property
+    def halves(self) -> Halves:
+        """Return the vectors in bfloat16."""
+        return Halves.of(self.vectors)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is looked for: k of the documents for each query [n, D], but none of its excluded ones.
+
+    `lengths` float64 [n] are those of the queries, `slack` [n] what a query's scores in float32 may be off by.
     """
 
-    queries: np.ndarray
-    documents: np.ndarray
+    queries: Rows
+    documents: Documents
     k: int
     excluded: Lists
+    lengths: np.ndarray
     slack: np.ndarray
 
 
 def top_k(
-    queries: np.ndarray,
-    documents: np.ndarray,
+    queries: np.ndarray | Rows,
+    documents: np.ndarray | Rows | Documents,
     k: int,
     excluded: Lists,
     search: Search = ANYWHERE,
@@ -111,12 +136,12 @@ def top_k(
     """Return the k best documents of each query that are not in its excluded list.
 
     Args:
-        queries: float32 [n, D].
-        documents: float32 [m, D], in the order of their ids: a smaller number wins a tie.
+        queries: float32 [n, D], an array or rows of one.
+        documents: float32 [m, D], likewise or `Documents`, in the order of their ids: a smaller number wins a tie.
         k: how many, at least 1.
         excluded: numbers of documents that a query must not get.
         search: the memory and the device of the search; the result does not depend on them.
-        propose: what proposes documents; FAISS on the device of the search where None.
+        propose: what proposes documents; where None, FAISS on the GPU, shortlists where they pay, or FAISS on the CPU.
 
     Returns:
         Numbers and scores [n, k], and how many excluded documents would have stood among them [n]: all of them where
@@ -133,12 +158,15 @@ def top_k(
     )
     if not count or not len(documents):
         return found
-    queries, documents = (np.ascontiguousarray(vectors, dtype=np.float32) for vectors in (queries, documents))
-    slack = error_bound(lengths_of(queries, "query"), lengths_of(documents, "document"), documents.shape[1])
-    task = _Task(queries, documents, k, excluded, slack)
+    queries, documents = Rows.of(queries), Documents.of(documents)
+    lengths = lengths_of(queries, "query")
+    slack = error_bound(lengths, documents.lengths, queries.dimension)
+    task = _Task(queries, documents, k, excluded, lengths, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
-    if width <= LAST_PROPOSAL:
-        left = _propose(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
+    if propose is None and not search.gpu and pays(documents.vectors, k + _MOST_EXCLUDED):
+        left = _by_shortlists(task, search.scan_bytes, found)
+    elif width <= LAST_PROPOSAL:
+        left = _by_faiss(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
     return found
 
@@ -148,19 +176,55 @@ def _often(excluded: Lists) -> int:
     return min(int(np.quantile(np.diff(excluded.starts), 0.9, method="higher")), _MOST_EXCLUDED)
 
 
-def _propose(task: _Task, width: int, propose: Propose, scan_bytes: int, found: Found) -> np.ndarray:
-    """Answer the queries whose proposal is certain to hold the k best, and return the numbers of the others."""
-    count, left = len(task.documents), []
+def _by_faiss(task: _Task, width: int, propose: Propose, scan_bytes: int, found: Found) -> np.ndarray:
+    """Answer the queries whose proposal by FAISS is certain to hold the k best, and return the others' numbers."""
+    left, documents = [], task.documents.vectors.part(slice(None))
     for rows in _blocks(len(task.queries), width * _PROPOSED_BYTES + _QUERY_BYTES, scan_bytes):
-        scores, numbers = propose(task.queries[rows], task.documents, width)
-        exact = scores_at(task.queries[rows], task.documents, numbers, threads())
-        _decide(exact, numbers, task.excluded.part(rows).mask(numbers, count), Found(*(part[rows] for part in found)))
-        slack = task.slack[rows]
-        # What was not proposed scores at most `floor`, if this proposer's scores can be believed.
-        believed = ((numbers >= 0) & (np.abs(exact - scores) <= slack[:, None])).all(axis=1)
-        floor = scores.min(axis=1) + slack
-        left.append(rows.start + np.flatnonzero(~(believed & ((width == count) | (found.scores[rows, -1] > floor)))))
+        scores, numbers = propose(task.queries.part(rows), documents, width)
+        error = task.slack[rows]
+        floor = np.full(len(error), -np.inf) if width == len(task.documents) else scores.min(axis=1) + error
+        floor[(numbers < 0).any(axis=1)] = np.inf
+        left.append(_settle(task, rows, Proposal(numbers, scores, error, floor), threads(), found))
     return np.concatenate(left)
+
+
+def _by_shortlists(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
+    """Answer the queries whose shortlist is certain to hold the k best, and return the numbers of the others.
+
+    A lane has one thread and its own blocks of queries: so all steps run beside each other, not only the products.
+    """
+    import torch
+
+    halves, count, lanes = task.documents.halves, len(task.queries), threads()
+    wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
+    size = halves.block_rows(count, lanes, scan_bytes)
+    blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+    def answer(rows: slice) -> np.ndarray:
+        """Answer a block of queries."""
+        return _settle(task, rows, halves.best(task.queries.part(rows), task.lengths[rows], wanted[rows]), 1, found)
+
+    default = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return np.concatenate(list(pool.map(answer, blocks)))
+    finally:
+        # Threads that come later begin with what a lane asked for last.
+        torch.set_num_threads(default)
+
+
+def _settle(task: _Task, rows: slice, proposal: Proposal, threads: int, found: Found) -> np.ndarray:
+    """Write the answers of a block into `found`, and return the numbers of the queries whose answer is not certain.
+
+    It is where the k-th scores above all that was not proposed, if this proposer's scores can be believed.
+    """
+    numbers = proposal.numbers
+    exact = _exact(task, rows, numbers, threads)
+    listed = task.excluded.part(rows).mask(numbers, len(task.documents))
+    _decide(exact, numbers, listed, Found(*(part[rows] for part in found)))
+    believed = ((numbers < 0) | (np.abs(exact - proposal.scores) <= proposal.error[:, None])).all(axis=1)
+    enough = np.isneginf(proposal.floor) | (found.scores[rows, -1] > proposal.floor)
+    return rows.start + np.flatnonzero(~(believed & enough))
 
 
 def _scan(task: _Task, queries: np.ndarray, scan_bytes: int, found: Found) -> None:
@@ -172,15 +236,24 @@ def _scan(task: _Task, queries: np.ndarray, scan_bytes: int, found: Found) -> No
     scores = np.empty((blocks[0].stop if blocks else 0, count), dtype=np.float32)
     for block in blocks:
         rows = queries[block]
-        np.matmul(task.queries[rows], task.documents.T, out=scores[: len(rows)])
+        asked = task.queries.part(rows)
+        for start in range(0, count, _SCANNED_TOGETHER):
+            part = slice(start, start + _SCANNED_TOGETHER)
+            np.matmul(asked, task.documents.vectors.part(part).T, out=scores[: len(rows), part])
         for row, own in zip(rows.tolist(), scores, strict=False):
             one = slice(row, row + 1)
             barred = task.excluded.part(one).items
             listed[barred] = True
             near = _near(own, listed, task.k, np.float64(2 * task.slack[row]))[None, :]
-            exact = scores_at(task.queries[one], task.documents, near)
+            exact = _exact(task, one, near, 1)
             _decide(exact, near, listed[near], Found(*(part[one] for part in found)))
             listed[barred] = False
+
+
+def _exact(task: _Task, rows: slice, numbers: np.ndarray, threads: int) -> np.ndarray:
+    """Return the exact scores of some queries with their own documents, by number [b, c], float32 [b, c]."""
+    documents = task.documents.vectors
+    return scores_at(task.queries.part(rows), documents.matrix, documents.places(numbers), threads)
 
 
 def _near(scores: np.ndarray, listed: np.ndarray, k: int, reach: np.float64) -> np.ndarray:
@@ -208,6 +281,4 @@ def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: F
 def _blocks(count: int, row_bytes: int, scan_bytes: int) -> list[slice]:
     """Return slices over 0..count whose rows take about `scan_bytes`, but never less than one row."""
     size = max(1, scan_bytes // row_bytes)
-    # Two queries of one example are answered together (`nearest_in_both`).
-    size -= size % 2 if size > 1 else 0
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

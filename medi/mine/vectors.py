@@ -1,0 +1,42 @@
+"""A matrix of vectors to those that are looked for, or among: rows of it in some order, copied block by block only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vectors float32 [n, D]: the rows `at` int64 [n] of a matrix, or all of it where None.
+
+    Values from column `negated` on have their sign turned, if that is given.
+    """
+
+    matrix: np.ndarray
+    at: np.ndarray | None = None
+    negated: int | None = None
+
+    @staticmethod
+    def of(vectors: "np.ndarray | Rows") -> "Rows":
+        """Return an array's rows, as float32 one behind the other; an array that is so is not copied."""
+        return vectors if isinstance(vectors, Rows) else Rows(np.ascontiguousarray(vectors, dtype=np.float32))
+
+    def __len__(self) -> int:
+        return len(self.matrix if self.at is None else self.at)
+
+    @property
+    def dimension(self) -> int:
+        """Return D."""
+        return self.matrix.shape[1]
+
+    def part(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return some of the vectors, float32 [b, D]; a view where they lie so."""
+        vectors = self.matrix[rows if self.at is None else self.at[rows]]
+        if self.negated is not None:
+            vectors = vectors.copy()
+            np.negative(vectors[:, self.negated :], out=vectors[:, self.negated :])
+        return vectors
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the rows of the matrix where vectors lie, given by number; -1 for -1."""
+        return numbers if self.at is None else np.where(numbers >= 0, self.at.take(numbers, mode="clip"), -1)
