@@ -22,7 +22,7 @@ def shortlists(queries: np.ndarray, documents: np.ndarray, wanted: np.ndarray) -
 
 
 def assert_bounded(queries: np.ndarray, documents: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Check that scores are as near as is said and nothing left out is above the bound; return whose lists are there."""
+    """Check that scores are as near as is said and nothing left out is above the bound; return whose list is there."""
     numbers, scores, error, floor = shortlists(queries, documents, wanted)
     exact = (queries.astype(np.float64) @ documents.T.astype(np.float64)).astype(np.float32)
     for row, (own, bound, count) in enumerate(zip(exact, floor.tolist(), wanted.tolist(), strict=True)):
