@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from medi.schema import fold, text_id
 
@@ -104,8 +105,13 @@ def _texts_of(rows: pa.Table) -> set[str]:
     """Return every text of ROWS of an embedding set."""
     texts = {*rows["query"].to_pylist(), *rows["positive"].to_pylist()}
     for column in ("other_positives", "negatives"):
-        texts.update(text for listed in rows[column].to_pylist() for text in listed)
+        texts.update(_all_of(rows, column))
     return texts
+
+
+def _all_of(rows: pa.Table, column: str) -> list[str]:
+    """Return the texts of a column of lists, one list behind the other."""
+    return pc.list_flatten(rows[column]).to_pylist()
 
 
 def narrowed(rows: pa.Table, rules: PairRules) -> tuple[pa.Table, Counter[str]]:
@@ -113,6 +119,8 @@ def narrowed(rows: pa.Table, rules: PairRules) -> tuple[pa.Table, Counter[str]]:
 
     So only few of a long list have to be tokenized. It must come first: known positives are those of the whole pool.
     """
+    if not _all_of(rows, "negatives"):
+        return rows, Counter()
     texts = Texts.by_fold(_texts_of(rows))
     chosen, facts = given_negatives(rows, texts, known_positives(rows, texts, rules), rules.looked_at)
     column = pa.array(chosen, pa.list_(pa.string()))
@@ -125,6 +133,8 @@ def given_negatives(rows: pa.Table, texts: Texts, known: "Known", most: int) -> 
     """
     kept: list[list[str]] = []
     facts: Counter[str] = Counter()
+    if not _all_of(rows, "negatives"):
+        return [[] for _ in range(len(rows))], facts
     for query, listed in zip(rows["query"].to_pylist(), rows["negatives"].to_pylist(), strict=True):
         own, chosen, seen = int(texts.class_of[texts.number_of[query]]), [], set()
         for text in listed:
@@ -197,20 +207,19 @@ def known_positives(rows: pa.Table, texts: Texts, rules: PairRules) -> Known:
     """
     queries = texts.classes(rows["query"].to_pylist()).tolist()
     positives = texts.classes(rows["positive"].to_pylist()).tolist()
-    others = [texts.classes(listed).tolist() for listed in rows["other_positives"].to_pylist()]
-    related = [(query, (positive, *more)) for query, positive, more in zip(queries, positives, others, strict=True)]
+    others = texts.classes(_all_of(rows, "other_positives")).tolist()
+    owners = np.repeat(queries, pc.list_value_length(rows["other_positives"]).to_numpy()).tolist()
+    related = [*zip(queries, positives, strict=True), *zip(owners, others, strict=True)]
     if rules.clusters:
         groups = Groups(len(texts.class_of))
-        for query, members in related:
-            for member in members:
-                groups.join(query, member)
+        for query, member in related:
+            groups.join(query, member)
         return Known({}, groups.roots())
     known: dict[int, set[int]] = {}
-    for query, members in related:
-        known.setdefault(query, set()).update(members)
+    for query, member in related:
+        known.setdefault(query, set()).add(member)
         if rules.symmetric:
-            for member in members:
-                known.setdefault(member, set()).add(query)
+            known.setdefault(member, set()).add(query)
     return Known(known, None)
 
 
