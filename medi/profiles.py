@@ -13,6 +13,8 @@ from medi.errors import UsageError
 # Kept of every row with their scores, so that another choice needs no other search.
 CANDIDATES_KEPT = 64
 MOST_NEGATIVES = 16
+# Fewer documents are searched exactly in seconds; more than the other nobody has.
+LEAST_IVF, _MOST_IVF = 10_000, 10**12
 CHOICES = {
     "strategy": ("passage", "s_neg"),
     "sampling": ("top", "random"),
@@ -43,6 +45,8 @@ class Rules:
         collapse_near_duplicates: documents of pair sources that nearly repeat each other count as one.
         bar_equal_outputs: in text tasks, examples with equal folded outputs are no negatives of each other.
         max_positive_score: Super-NI examples with a higher cosine of inputs are passed over as positives.
+        ivf_from: where a pair source has so many documents or more, the candidates are looked for in an inverted file,
+            which finds at least 0.99 of them; None for an exact search however many there are.
         balanced: Super-NI rows are taken from the better half of each label by keyed hash, labels in turn, instead of
             best first.
         seed: of `random` sampling, of filling up and of balanced rows.
@@ -64,6 +68,7 @@ class Rules:
     collapse_near_duplicates: bool = False
     bar_equal_outputs: bool = False
     max_positive_score: float | None = None
+    ivf_from: int | None = None
     balanced: bool = False
     seed: int = 0
 
@@ -82,8 +87,12 @@ class Rules:
         return replace(rules, max_score=None, absolute_margin=None, relative_margin=None)
 
     def to_json(self) -> dict[str, object]:
-        """Return every choice by its name, with a JSON form."""
-        return asdict(self)
+        """Return every choice by its name, with a JSON form; `ivf_from` only where it is given."""
+        choices = asdict(self)
+        if self.ivf_from is None:
+            # It came after the others: what was built without it keeps its keys.
+            del choices["ivf_from"]
+        return choices
 
 
 # Design and measurements: in 51% of the anchors of label tasks the nearest example of another label is nearer than the
@@ -116,6 +125,8 @@ def check_rules(rules: Rules) -> Rules:
     for name, most in (("absolute_margin", 2), ("relative_margin", 1)):
         if (margin := getattr(rules, name)) is not None:
             _within(f"--{name.replace('_', '-')}", margin, 0, most)
+    if rules.ivf_from is not None and not LEAST_IVF <= rules.ivf_from <= _MOST_IVF:
+        raise UsageError(f"--ivf-from {rules.ivf_from}: give a number of documents, from {LEAST_IVF:,} up")
     if rules.skip_top >= rules.window:
         raise UsageError(
             f"--skip-top {rules.skip_top} and --window {rules.window}: the window holds the candidates that are passed "

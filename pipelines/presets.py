@@ -29,7 +29,7 @@ _CHOICES = {
 # Options that are fields of Rules by the same name.
 MINING = (
     "negatives", "given_negatives", "given_looked_at", "strategy", "skip_top", "window", "min_score", "max_score",
-    "absolute_margin", "relative_margin", "sampling", "fill", "rescore",
+    "absolute_margin", "relative_margin", "sampling", "fill", "rescore", "ivf_from",
 )  # fmt: skip
 _UNITS_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_MEMORY_BYTES = 256 << 20
@@ -68,6 +68,7 @@ class Settings:
     sampling: str | None = None
     fill: str | None = None
     rescore: str | None = None
+    ivf_from: int | None = None
     raw: Path | None = None
     sources: tuple[str, ...] = ()
     super_ni_tasks: str = "all"

@@ -7,7 +7,8 @@ the encoder. So whatever is chosen among the candidates later, no positive becom
 import numpy as np
 import pyarrow as pa
 
-from medi.mine.search import Found, Lists, Search, top_k
+from medi.mine.ivf import Outcome, top_k_of_many
+from medi.mine.search import Lists, Search, top_k
 from medi.mine.texts import Known, PairRules, Texts, conflicting, equal_to, known_positives
 from medi.mine.two_space import nearest_in_both
 from medi.mine.vectors import Rows
@@ -15,26 +16,28 @@ from medi.profiles import CANDIDATES_KEPT
 from medi.schema import CANDIDATES, Counts
 
 _Side = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Facts = dict[str, object]
 
 
 def pair_candidates(
-    rows: pa.Table, texts: Texts, rules: PairRules, strategy: str, search: Search
+    rows: pa.Table, texts: Texts, rules: PairRules, strategy: str, search: Search, ivf_from: int | None = None
 ) -> tuple[pa.Table, Counts]:
     """Return CANDIDATES of an embedding set, a line for each of the ROWS in their order.
 
     A candidate is the number of a row, and stands for its positive; the first row of each distinct document does, and
     with strategy `s_neg` every row. Rows whose positive is the query to the encoder have no candidates and are none.
+    Among `ivf_from` documents or more they are looked for in an inverted file, and `facts` say what came of it.
     """
     known = known_positives(rows, texts, rules)
     queries, documents = (texts.classes(rows[column].to_pylist()) for column in ("query", "positive"))
     usable = np.flatnonzero(queries != documents)
     if strategy == "s_neg":
-        found = _by_s_neg(rows.take(usable), texts, known, search)
+        found, facts = _by_s_neg(rows.take(usable), texts, known, search, ivf_from)
         numbers = np.where(found.numbers >= 0, usable[found.numbers], -1)
-        return _table(rows, usable, None, (numbers, np.clip(found.scores, -2, 2), found.barred))
-    numbers, scores, barred = _by_passage(rows.take(usable), texts, known, search)
+        return _table(rows, usable, None, (numbers, np.clip(found.scores, -2, 2), found.barred), facts)
+    (numbers, scores, barred), facts = _by_passage(rows.take(usable), texts, known, search, ivf_from)
     numbers = np.where(numbers >= 0, usable[numbers], -1)
-    return _table(rows, usable, None, (numbers, np.clip(scores, -1, 1), barred))
+    return _table(rows, usable, None, (numbers, np.clip(scores, -1, 1), barred), facts)
 
 
 def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
@@ -70,7 +73,9 @@ def text_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Ta
     return _table(rows, np.arange(len(rows)), sides[0], sides[1])
 
 
-def _by_passage(rows: pa.Table, texts: Texts, known: Known, search: Search) -> _Side:
+def _by_passage(
+    rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_from: int | None
+) -> tuple[_Side, _Facts]:
     """Return for each row the nearest documents to its query: numbers of rows, cosines, known positives passed."""
     positives = rows["positive"].to_pylist()
     order = np.argsort(texts.numbers(positives), kind="stable")
@@ -82,18 +87,25 @@ def _by_passage(rows: pa.Table, texts: Texts, known: Known, search: Search) -> _
     distinct, of_row = np.unique(queries, return_inverse=True)
     lists = barred_documents(known, texts.class_of[distinct], classes[shown])
     asked, among = (Rows(texts.vectors, texts.vector_of[n]) for n in (distinct, texts.numbers(positives)[shown]))
-    found = top_k(asked, among, CANDIDATES_KEPT, Lists.of(lists), search)
+    found, facts = _nearest(asked, among, Lists.of(lists), search, ivf_from)
     numbers = np.where(found.numbers >= 0, shown[found.numbers], -1) if len(shown) else found.numbers
-    return numbers[of_row], found.scores[of_row], found.barred[of_row]
+    return (numbers[of_row], found.scores[of_row], found.barred[of_row]), facts
 
 
-def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search) -> Found:
+def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_from: int | None) -> Outcome:
     """Return for each row the best other rows by cos(query, query') - cos(document, document')."""
     queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
     asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
     lists = barred_documents(known, texts.classes(queries), texts.classes(documents))
     both = np.hstack([asked, answered])
-    return top_k(Rows(both, negated=asked.shape[1]), both, CANDIDATES_KEPT, Lists.of(lists), search)
+    return _nearest(Rows(both, negated=asked.shape[1]), Rows(both), Lists.of(lists), search, ivf_from)
+
+
+def _nearest(asked: Rows, among: Rows, barred: Lists, search: Search, ivf_from: int | None) -> Outcome:
+    """Return the nearest of few documents exactly, and without facts; those of many by an inverted file."""
+    if ivf_from is None or len(among) < ivf_from:
+        return Outcome(top_k(asked, among, CANDIDATES_KEPT, barred, search), {})
+    return top_k_of_many(asked, among, CANDIDATES_KEPT, barred, search)
 
 
 def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
@@ -119,14 +131,17 @@ def _scores(count: int) -> np.ndarray:
     return np.full((count, CANDIDATES_KEPT), -np.inf, dtype=np.float32)
 
 
-def _table(rows: pa.Table, usable: np.ndarray, positives: _Side | None, negatives: _Side) -> tuple[pa.Table, Counts]:
-    """Return the table, and as facts how many candidates it holds."""
+def _table(
+    rows: pa.Table, usable: np.ndarray, positives: _Side | None, negatives: _Side, ivf: _Facts | None = None
+) -> tuple[pa.Table, Counts]:
+    """Return the table, and as facts how many candidates it holds, and of an inverted file what came of it."""
     empty = _numbers(len(usable)), _scores(len(usable)), np.zeros(len(usable), dtype=np.int64)
     lists = [_lists(len(rows), usable, numbers, scores) for numbers, scores, _ in (positives or empty, negatives)]
     known = np.zeros(len(rows), dtype=np.int32)
     known[usable] = negatives[2]
     table = pa.table([rows["id"], *lists[0], *lists[1], pa.array(known)], schema=CANDIDATES)
-    facts: dict[str, object] = {"candidates": len(lists[1][0].flatten()), "known_positives_passed": int(known.sum())}
+    facts: _Facts = {"candidates": len(lists[1][0].flatten()), "known_positives_passed": int(known.sum())}
+    facts |= {"ivf": ivf} if ivf else {}
     return table, Counts(len(rows), len(rows), facts=facts)
 
 

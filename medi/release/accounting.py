@@ -193,7 +193,7 @@ def rules_of(params: Mapping[str, Json]) -> Rules | None:
 def changed_rules(rules: Rules) -> dict[str, object]:
     """Return the choices that differ from profile `paper`, by name; of a cross-encoder its name alone."""
     usual = Rules().to_json()
-    changed = {name: value for name, value in rules.to_json().items() if value != usual[name]}
+    changed = {name: value for name, value in rules.to_json().items() if value != usual.get(name)}
     if isinstance(described := changed.get("rescore"), dict):
         changed["rescore"] = described.get("name")
     return changed

@@ -113,15 +113,17 @@ def given_rules(context: Context, unit: Unit) -> mine.PairRules | None:
 
 def _candidates(desk: Desk, look: Look) -> Record:
     """Return the record of the unit's CANDIDATES, the same whatever is chosen among them."""
-    given, strategy = desk.given, desk.context.rules.strategy
+    given, strategy, ivf_from = desk.given, desk.context.rules.strategy, desk.context.rules.ivf_from
     params: dict[str, object] = {"kind": desk.kind, "encoder": desk.context.encoder_params}
     if given:
         params |= {"strategy": strategy, "symmetric": given.symmetric, "clusters": given.clusters}
+        # Of fewer rows there are fewer documents: what was found of them exactly stands.
+        params |= {"ivf_from": ivf_from} if ivf_from is not None and desk.rows.rows >= ivf_from else {}
 
     def run() -> tuple[pa.Table, Counts]:
         """Return the candidates of every row."""
         if given:
-            return mine.pair_candidates(desk.table, desk.texts, given, strategy, desk.context.search)
+            return mine.pair_candidates(desk.table, desk.texts, given, strategy, desk.context.search, ivf_from)
         task = mine.label_candidates if desk.kind == "label" else mine.text_candidates
         return task(desk.table, desk.texts, desk.context.search)
 
@@ -157,7 +159,7 @@ def _rescored(desk: Desk, candidates: Record, look: Look) -> Record:
         """Return the candidates with the scores of the cross-encoder."""
         listed = desk.context.store.open(candidates)
         score = desk.context.cross_encoder().score
-        with desk.context.device():
+        with desk.context.device("mine"):
             return rescore(desk.kind, desk.table, desk.texts, listed, (rules, desk.given), score)
 
     return desk.step("rescore", params, {"candidates": candidates.content}, look, run)

@@ -73,6 +73,8 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
 
 
 _GIVEN = ("given_negatives", "given_looked_at")
+# How candidates were searched is no choice among them: it stays, or they would not be found again.
+_CHOSEN = tuple(name for name in MINING if name != "ivf_from")
 
 
 def _say_what_is_mined_instead(settings: Settings, reporter: progress.Reporter) -> None:
@@ -98,7 +100,7 @@ def _settings(folder: Path, changes: Mapping[str, object], out: Path | None) -> 
         ) from None
     built = settings_from(options).rules
     # How many given negatives a row keeps was found below, the last time; what is asked for now decides it anew.
-    outdated = MINING if "profile" in changes else _GIVEN if "negatives" in changes else ()
+    outdated = _CHOSEN if "profile" in changes else _GIVEN if "negatives" in changes else ()
     options = {name: value for name, value in options.items() if name not in outdated}
     asked: dict[str, object] = {**options, **changes, "out": str(out or folder), "offline": True, "show_params": False}
     settings = settings_from(asked)

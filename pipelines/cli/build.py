@@ -31,7 +31,7 @@ def build(
     min_score: options.MinScore = None, max_score: options.MaxScore = None,
     absolute_margin: options.AbsoluteMargin = None, relative_margin: options.RelativeMargin = None,
     sampling: options.Sampling = None, fill: options.Fill = None, rescore: options.Rescore = None,
-    show_params: options.ShowParams = False,
+    ivf_from: options.IvfFrom = None, show_params: options.ShowParams = False,
 ) -> None:  # fmt: skip
     """Turn raw files into MEDI shards.
 
@@ -45,8 +45,8 @@ def build(
         out=out, workspace=workspace, workers=workers, runner=runner, memory=memory, offline=offline,
         negatives=negatives, strategy=strategy, skip_top=skip_top, window=window, min_score=min_score,
         max_score=max_score, absolute_margin=absolute_margin, relative_margin=relative_margin,
-        sampling=sampling, fill=fill, rescore=rescore, max_bad_rows=max_bad_rows, strict=strict,
-        check_all_lines=check_all_lines, show_params=show_params,
+        sampling=sampling, fill=fill, rescore=rescore, ivf_from=ivf_from, max_bad_rows=max_bad_rows,
+        strict=strict, check_all_lines=check_all_lines, show_params=show_params,
     )  # fmt: skip
     if settings.show_params:
         _print_params(settings)

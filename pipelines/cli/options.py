@@ -115,4 +115,8 @@ Fill = Annotated[
 Rescore = Annotated[
     str | None, typer.Option(metavar="MODEL", help="A cross-encoder whose scores replace the window's cosines.")
 ]
+IvfFrom = Annotated[
+    int | None,
+    typer.Option(metavar="DOCUMENTS", help="Search so many documents or more by an inverted file.  [default: never]"),
+]
 ShowParams = Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes; build nothing.")]
