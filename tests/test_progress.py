@@ -1,13 +1,19 @@
 """What a person sees of a build: one line a stage, with rows, speed and the time left, each said once when it ends."""
 
+import fcntl
 import io
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from rich.console import Console
 
+from pipelines.build.context import Context, prepare
 from pipelines.build.progress import Reporter, showing
 from pipelines.build.progress import reporter as reporter_in_use
+from pipelines.presets import resolve
+from tests.builds import REPO
 
 
 def plain() -> tuple[Reporter, io.StringIO]:
@@ -111,3 +117,61 @@ def test_quiet_says_nothing_and_names_from_data_are_no_markup() -> None:
     reporter, text = plain()
     reporter.say("[red]task[/red] " + "long " * 30)
     assert text.getvalue() == "[red]task[/red] " + "long " * 30 + "\n"
+
+
+def test_a_stage_that_waits_says_so_once_and_not_that_it_is_at_work() -> None:
+    reporter, text = plain()
+    reporter.every_seconds = 0.02
+    told = "waits for the encoder: another build uses it"
+    with reporter:
+        reporter.expect("embed", 9)
+        reporter.begin("embed")
+        for _ in range(2):
+            with reporter.waiting("embed", told):
+                assert reporter.shares()["embed"] == (0.0, f"embed    0/9 texts  0 texts/s  {told}")
+                time.sleep(0.2)
+        # What it waited is no part of its speed, nor of the time that is left.
+        reporter.every_seconds = 1e9
+        reporter.advance("embed", rows=3, steps=3)
+        percent, line = reporter.shares()["embed"]
+    assert (round(percent), line.endswith("about 0 s left")) == (33, True)
+    assert int(re.search(r"([\d,]+) texts/s", line)[1].replace(",", "")) > 3 / 0.2  # type: ignore[index]
+    assert text.getvalue().splitlines()[0] == f"embed    {told}" and text.getvalue().count("wait") == 1
+
+
+def test_a_bar_shows_that_its_stage_waits() -> None:
+    text = io.StringIO()
+    reporter = Reporter(Console(file=text, width=80, force_terminal=True))
+    with reporter:
+        reporter.expect("embed", 9)
+        with reporter.waiting("embed", "waits for the encoder: another build uses it"):
+            time.sleep(0.3)
+        before = text.getvalue()
+        reporter.advance("embed", rows=9, steps=9)
+    assert re.search(r"0/9.*texts.*waits\s", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", before))
+    assert not re.search(r"9/9.*waits", text.getvalue())
+
+
+def test_a_device_is_waited_for_aloud_only_where_another_build_has_it(tmp_path: Path, tiny_encoder: Path) -> None:
+    context = prepare(resolve(raw=REPO / "data" / "sample", encoder=str(tiny_encoder), workspace=tmp_path))
+    reporter, text = plain()
+    with showing(reporter):
+        reporter.expect("embed", 9)
+        # Threads of one build take their turns without a word.
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: _hold(context), range(8)))
+        assert text.getvalue() == ""
+        with ThreadPoolExecutor(1) as threads, (tmp_path / "encoder.lock").open("w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            waiter = threads.submit(_hold, context)
+            until = time.monotonic() + 60
+            while not text.getvalue() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert not waiter.done()
+            fcntl.flock(other, fcntl.LOCK_UN)
+    assert text.getvalue() == "embed    waits for the encoder: another build uses it\n"
+
+
+def _hold(context: Context) -> None:
+    with context.device("embed"):
+        time.sleep(0.01)

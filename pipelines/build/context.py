@@ -94,10 +94,18 @@ class Context:
             return _loaded_scorer(self.scorer, self.scorer_files, self.manners)
 
     @contextmanager
-    def device(self) -> Iterator[None]:
-        """Hold the device: one encoding at a time in a workspace, whatever the runner and whoever else builds."""
-        with (self.workspace / "encoder.lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    def device(self, stage: str) -> Iterator[None]:
+        """Hold the device: one encoding at a time in a workspace, whatever the runner and whoever else builds.
+
+        Where another build holds it, the stage shows that it waits.
+        """
+        # This process's own threads wait here, so that whoever holds the file is somebody else.
+        with _ENCODING, (self.workspace / "encoder.lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with reporter().waiting(stage, "waits for the encoder: another build uses it"):
+                    fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
 
@@ -134,6 +142,7 @@ def _fetched(name: str, done_bytes: int, total_bytes: int | None) -> None:
 
 # Threads that ask at once must not load the model once each.
 _LOADING = threading.Lock()
+_ENCODING = threading.Lock()
 
 
 def _machine_bytes() -> int:

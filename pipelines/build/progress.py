@@ -52,6 +52,8 @@ class _TimeLeft(ProgressColumn):
         """Return the text of the column."""
         if task.stop_time is not None and not task.finished:
             return Text(_STOPPED_SHORT)
+        if task.fields.get("waits"):
+            return Text("waits")
         left_seconds = None if task.finished else task.time_remaining
         return Text("" if left_seconds is None else f"{timedelta(seconds=int(left_seconds))} left")
 
@@ -60,7 +62,7 @@ class _TimeLeft(ProgressColumn):
 class _Stage:
     """How far a stage is: `done` of `total` steps, the rows seen so far, and when it began, spoke and moved last.
 
-    The steps of a stage `in_bytes` are bytes, and it has no rows.
+    The steps of a stage `in_bytes` are bytes, and it has no rows. `waits` says for whom it waits, "" while it does not.
     """
 
     total: int = 0
@@ -72,6 +74,7 @@ class _Stage:
     said_done: int = 0
     bar: int = -1
     in_bytes: bool = False
+    waits: str = ""
 
     def begin(self, now_seconds: float) -> None:
         """Note when the first step began, however early the stage was expected."""
@@ -90,6 +93,8 @@ class _Stage:
         seconds = max(self.last_seconds - (self.began_seconds or 0.0), 1e-3)
         undone = max(self.total - self.done, 0)
         ending = f"about {seconds / self.done * undone:.0f} s left" if self.done else f"at work for {seconds:.0f} s"
+        if self.waits:
+            ending = self.waits
         if is_over or not undone:
             ending = f"in {seconds:.0f} s" + (f", {_STOPPED_SHORT}" if undone else "")
         if self.in_bytes:
@@ -114,6 +119,7 @@ class Reporter:
     _over: threading.Event = field(default_factory=threading.Event)
     _files: dict[str, tuple[int, int]] = field(default_factory=dict)
     _loaded: frozenset[str] = frozenset()
+    _waited: frozenset[str] = frozenset()
     _texts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __enter__(self) -> "Reporter":
@@ -144,7 +150,7 @@ class Reporter:
             now = time.monotonic()
             with self._lock:
                 for name, state in self._stages.items():
-                    is_running = state.began_seconds is not None and state.done < state.total
+                    is_running = state.began_seconds is not None and state.done < state.total and not state.waits
                     if is_running and now - state.said_seconds >= self.every_seconds:
                         state.last_seconds = now
                         self._say(name, state)
@@ -183,6 +189,32 @@ class Reporter:
                 self._live.update(TaskID(state.bar), advance=steps, rows=state.rows)
             elif state.done >= state.total or state.last_seconds - state.said_seconds >= self.every_seconds:
                 self._say(stage, state)
+
+    @contextmanager
+    def waiting(self, stage: str, told: str) -> Iterator[None]:
+        """Show that a stage waits for somebody else while the block runs: on its bar, and once in words, `told`."""
+        with self._lock:
+            state, began = self._stages.get(stage, _Stage()), time.monotonic()
+            done, state.waits = state.done, told
+            self._mark(state)
+            is_news, self._waited = stage not in self._waited, self._waited | {stage}
+        if is_news:
+            self.say(f"{stage:<8} {told}")
+        try:
+            yield
+        finally:
+            with self._lock:
+                state.waits, now = "", time.monotonic()
+                # What nobody worked in is no part of the speed, and the next line is not yet due.
+                if state.done == done and state.began_seconds is not None:
+                    state.began_seconds += now - began
+                state.last_seconds = state.said_seconds = now
+                self._mark(state)
+
+    def _mark(self, state: _Stage) -> None:
+        """Let the bar of a stage show whether it waits."""
+        if self._live and state.bar >= 0:
+            self._live.update(TaskID(state.bar), waits=bool(state.waits))
 
     def fetched(self, name: str, done_bytes: int, total_bytes: int | None) -> None:
         """Note how much of a file is here, in the stage `fetch`; what was here at the first call does not count."""

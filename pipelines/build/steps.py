@@ -107,7 +107,7 @@ def encode_texts(context: Context, lengths: Mapping[str, int]) -> None:
     """Encode those of the texts that have no vector yet: together, so that few batches hold blanks; in chunks, so that
     a build that was stopped goes on behind the last chunk.
     """
-    with context.device():
+    with context.device("embed"):
         missing = missing_texts(context, lengths)
         for chunk in chunks(missing, np.array([lengths[text] for text in missing]), CHUNK_ROWS):
             encoder = context.encoder()
