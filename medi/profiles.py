@@ -14,7 +14,7 @@ from medi.errors import UsageError
 CANDIDATES_KEPT = 64
 MOST_NEGATIVES = 16
 # Fewer documents are searched exactly in seconds; more than the other nobody has.
-LEAST_IVF, _MOST_IVF = 10_000, 10**12
+_LEAST_IVF, _MOST_IVF = 10_000, 1_000_000_000
 CHOICES = {
     "strategy": ("passage", "s_neg"),
     "sampling": ("top", "random"),
@@ -125,8 +125,10 @@ def check_rules(rules: Rules) -> Rules:
     for name, most in (("absolute_margin", 2), ("relative_margin", 1)):
         if (margin := getattr(rules, name)) is not None:
             _within(f"--{name.replace('_', '-')}", margin, 0, most)
-    if rules.ivf_from is not None and not LEAST_IVF <= rules.ivf_from <= _MOST_IVF:
-        raise UsageError(f"--ivf-from {rules.ivf_from}: give a number of documents, from {LEAST_IVF:,} up")
+    if rules.ivf_from is not None and not _LEAST_IVF <= rules.ivf_from <= _MOST_IVF:
+        raise UsageError(
+            f"--ivf-from {rules.ivf_from}: give a number of documents, from {_LEAST_IVF:,} to {_MOST_IVF:,}"
+        )
     if rules.skip_top >= rules.window:
         raise UsageError(
             f"--skip-top {rules.skip_top} and --window {rules.window}: the window holds the candidates that are passed "
