@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from medi.mine.ivf import Outcome, top_k_of_many
-from medi.mine.search import Lists, Search, top_k
+from medi.mine.search import Found, Lists, Search, top_k
 from medi.mine.texts import Known, PairRules, Texts, conflicting, equal_to, known_positives
 from medi.mine.two_space import nearest_in_both
 from medi.mine.vectors import Rows
@@ -33,11 +33,12 @@ def pair_candidates(
     usable = np.flatnonzero(queries != documents)
     if strategy == "s_neg":
         found, facts = _by_s_neg(rows.take(usable), texts, known, search, ivf_from)
-        numbers = np.where(found.numbers >= 0, usable[found.numbers], -1)
-        return _table(rows, usable, None, (numbers, np.clip(found.scores, -2, 2), found.barred), facts)
-    (numbers, scores, barred), facts = _by_passage(rows.take(usable), texts, known, search, ivf_from)
-    numbers = np.where(numbers >= 0, usable[numbers], -1)
-    return _table(rows, usable, None, (numbers, np.clip(scores, -1, 1), barred), facts)
+        return _table(rows, usable, None, _side(found, usable, np.arange(len(usable)), 2), facts)
+    asking = rows.take(usable)
+    shown = _shown(asking, texts)
+    distinct, of_row = np.unique(texts.numbers(asking["query"].to_pylist()), return_inverse=True)
+    found, facts = _by_passage(asking.take(shown), distinct, texts, known, (search, ivf_from))
+    return _table(rows, usable, None, _side(found, usable[shown], of_row, 1), facts)
 
 
 def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
@@ -73,23 +74,25 @@ def text_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Ta
     return _table(rows, np.arange(len(rows)), sides[0], sides[1])
 
 
+def _shown(rows: pa.Table, texts: Texts) -> np.ndarray:
+    """Return the rows whose positives are searched, int64 [m], in the order of text_id.
+
+    Of documents that are one text the one of the smallest text_id stands for all, and its first row for it.
+    """
+    numbers = texts.numbers(rows["positive"].to_pylist())
+    order = np.argsort(numbers, kind="stable")
+    _, first = np.unique(texts.class_of[numbers[order]], return_index=True)
+    return order[np.sort(first)]
+
+
 def _by_passage(
-    rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_from: int | None
-) -> tuple[_Side, _Facts]:
-    """Return for each row the nearest documents to its query: numbers of rows, cosines, known positives passed."""
-    positives = rows["positive"].to_pylist()
-    order = np.argsort(texts.numbers(positives), kind="stable")
-    classes = texts.classes(positives)
-    # Of documents that are one text the one of the smallest text_id stands for all, and its first row for it.
-    _, first = np.unique(classes[order], return_index=True)
-    shown = order[np.sort(first)]
-    queries = texts.numbers(rows["query"].to_pylist())
-    distinct, of_row = np.unique(queries, return_inverse=True)
-    lists = barred_documents(known, texts.class_of[distinct], classes[shown])
-    asked, among = (Rows(texts.vectors, texts.vector_of[n]) for n in (distinct, texts.numbers(positives)[shown]))
-    found, facts = _nearest(asked, among, Lists.of(lists), search, ivf_from)
-    numbers = np.where(found.numbers >= 0, shown[found.numbers], -1) if len(shown) else found.numbers
-    return (numbers[of_row], found.scores[of_row], found.barred[of_row]), facts
+    rows: pa.Table, queries: np.ndarray, texts: Texts, known: Known, how: tuple[Search, int | None]
+) -> Outcome:
+    """Return for each query, by the number of its text, the nearest positives of the rows."""
+    documents = texts.numbers(rows["positive"].to_pylist())
+    lists = Lists.of(barred_documents(known, texts.class_of[queries], texts.class_of[documents]))
+    asked, among = (Rows(texts.vectors, texts.vector_of[numbers]) for numbers in (queries, documents))
+    return _nearest(asked, among, lists, *how)
 
 
 def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_from: int | None) -> Outcome:
@@ -123,8 +126,19 @@ def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -
     return barred
 
 
+def _side(found: Found, rows: np.ndarray, of_row: np.ndarray, most: int) -> _Side:
+    """Return what was found for the query of each row: numbers of `rows`, scores clipped to [-most, most], and barred.
+
+    `of_row` int64 [n] says which query a row has.
+    """
+    # Where there is no document, its number is -1: that of the last place.
+    places = np.append(rows, -1).astype(np.int32)
+    scores = found.scores[of_row]
+    return places[found.numbers][of_row], np.clip(scores, -most, most, out=scores), found.barred[of_row]
+
+
 def _numbers(count: int) -> np.ndarray:
-    return np.full((count, CANDIDATES_KEPT), -1, dtype=np.int64)
+    return np.full((count, CANDIDATES_KEPT), -1, dtype=np.int32)
 
 
 def _scores(count: int) -> np.ndarray:
@@ -135,8 +149,8 @@ def _table(
     rows: pa.Table, usable: np.ndarray, positives: _Side | None, negatives: _Side, ivf: _Facts | None = None
 ) -> tuple[pa.Table, Counts]:
     """Return the table, and as facts how many candidates it holds, and of an inverted file what came of it."""
-    empty = _numbers(len(usable)), _scores(len(usable)), np.zeros(len(usable), dtype=np.int64)
-    lists = [_lists(len(rows), usable, numbers, scores) for numbers, scores, _ in (positives or empty, negatives)]
+    none = np.empty((len(usable), 0), np.int32), np.empty((len(usable), 0), np.float32), np.zeros(len(usable), np.int64)
+    lists = [_lists(len(rows), usable, numbers, scores) for numbers, scores, _ in (positives or none, negatives)]
     known = np.zeros(len(rows), dtype=np.int32)
     known[usable] = negatives[2]
     table = pa.table([rows["id"], *lists[0], *lists[1], pa.array(known)], schema=CANDIDATES)
@@ -152,8 +166,8 @@ def _lists(count: int, usable: np.ndarray, numbers: np.ndarray, scores: np.ndarr
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     there = numbers >= 0
     return (
-        pa.ListArray.from_arrays(offsets, pa.array(numbers[there].astype(np.int32))),
-        pa.ListArray.from_arrays(offsets, pa.array(scores[there].astype(np.float32))),
+        pa.ListArray.from_arrays(offsets, pa.array(numbers[there].astype(np.int32, copy=False))),
+        pa.ListArray.from_arrays(offsets, pa.array(scores[there].astype(np.float32, copy=False))),
     )
 
 
