@@ -183,7 +183,7 @@ class _Order:
             if got:
                 raise _fault_of_medi(f"{source}: task {task} should have {got} rows and never came")
         if self._last[0] < 0:
-            raise MediError("no task gave a row, so nothing is released; name more --sources or a larger --scale")
+            raise MediError("no task gave a row, so nothing is released; see why its rows were dropped")
 
 
 def _fault_of_medi(what: str) -> MediError:

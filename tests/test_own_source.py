@@ -367,3 +367,19 @@ def test_a_set_of_the_hub_is_fetched_pinned_and_built_again_offline(tmp_path: Pa
     again = medi_build(*asked, "--offline", environment={"HF_ENDPOINT": "http://127.0.0.1:9"})
     assert again.returncode == 0, again.stderr
     assert files_of(out) == before
+
+
+def test_a_file_of_which_no_row_comes_is_accounted_for(
+    call: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], recipes: Path
+) -> None:
+    """Neither more sources nor a larger scale helps there; the reasons do, as a table and in the line."""
+    path = write_lines(tmp_path / "same.jsonl", [{"q": "a", "p": "a "}, {"q": "b", "p": " b"}, {"q": "c", "p": " "}])
+    assert main(["build", "--pairs", str(path), "--query-field", "q", "--positive-field", "p", *call]) == 1
+    *_, table, told, last = capsys.readouterr().err.splitlines()
+    nothing = "medi: no task gave a row, so nothing is released"
+    assert last == f"{nothing} (dropped: identity_pair 2, empty_text 1); mend the file, or name other fields of it"
+    assert table.split()[:3] == ["all", "3", "0"]
+    assert told == "no rows of same: empty_text 1, identity_pair 2"
+    write_lines(tmp_path / "recipes.jsonl", [{"kind": "note"}])
+    assert main(["build", "--source", str(recipes), *call]) == 1
+    assert capsys.readouterr().err.endswith(f"{nothing} (dropped: note 1); mend the file, or what reads it\n")

@@ -38,7 +38,7 @@ from pipelines.build.steps import (
     missing_texts,
     tokens_step,
 )
-from pipelines.build.summary import show_left_out, show_result
+from pipelines.build.summary import refuse_nothing, show_left_out, show_result
 from pipelines.build.units import Group, Plan, Unit, plan_groups
 from pipelines.presets import Settings, resolve
 
@@ -279,8 +279,9 @@ def failed(group: Group, error: MediError) -> Step:
 
 
 def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildResult:
-    """Write the release, or leave it untouched where it is what this build would write."""
+    """Write the release, or leave it untouched where it is what this build would write. Raises MediError without rows."""
     settings = job.context.settings
+    refuse_nothing(progress.reporter(), settings, done, seconds)
     run: dict[str, object] = {
         "seconds": {name: round(value, 3) for name, value in sorted(seconds.items())},
         "started": job.started,

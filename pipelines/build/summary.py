@@ -10,6 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from medi.errors import MediError
+from medi.own import Pairs
 from medi.profiles import Rules
 from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
 from medi.report.card import cell
@@ -51,6 +53,37 @@ def show_result(
     """Print the final table and the lines below it to the reporter's console."""
     if reporter.quiet:
         return
+    _show_account(reporter, units, seconds)
+    _show_shortages(reporter, units)
+    reporter.say(f"content digest {digest}")
+    reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
+    reporter.say(f"release: {out}")
+
+
+def refuse_nothing(reporter: Reporter, settings: Settings, units: Sequence[Finished], seconds: dict[str, float]) -> None:
+    """Pass where a unit gave a row. Raises MediError, below the table that counts the reasons, where none did."""
+    if any(unit.got_rows for unit in units):
+        return
+    if not reporter.quiet:
+        _show_account(reporter, units, seconds)
+    dropped = sum((Counter(unit.dropped) for unit in units), Counter[str]())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.most_common())
+    told = f"no task gave a row, so nothing is released{f' (dropped: {reasons})' if reasons else ''}"
+    raise MediError(f"{told}; {_advice(settings, units)}")
+
+
+def _advice(settings: Settings, units: Sequence[Finished]) -> str:
+    """Return what may give rows where none came: of files that were read whole, a larger --scale gives no more."""
+    if settings.is_own_alone:
+        is_pairs = all(isinstance(unit.unit.own, Pairs) for unit in units)
+        return f"mend the file, or {'name other fields of it' if is_pairs else 'what reads it'}"
+    has_more = any(int(str(f.facts.get("lines_read", 0))) > int(str(f.facts.get("lines_drawn", 0))) for f in units)
+    others = "name more --sources" if settings.sources else "see which files are there"
+    return others + (" or a larger --scale" if has_more else "")
+
+
+def _show_account(reporter: Reporter, units: Sequence[Finished], seconds: dict[str, float]) -> None:
+    """Print the final table, what was left out, and what gave no rows."""
     reporter.console.print(result_table(units, seconds))
     skipped = [(f.unit.name, str(f.facts["skipped"])) for f in units if f.facts.get("skipped")]
     for reason, _ in Counter(reason for _, reason in skipped).most_common(_SHOWN_SKIPPED):
@@ -59,10 +92,6 @@ def show_result(
         if not unit.got_rows and not unit.facts.get("skipped"):
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in unit.dropped.items())
             reporter.say(f"no rows of {unit.unit.name}: {reasons or 'the file has none'}")
-    _show_shortages(reporter, units)
-    reporter.say(f"content digest {digest}")
-    reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
-    reporter.say(f"release: {out}")
 
 
 def _show_shortages(reporter: Reporter, units: Sequence[Finished]) -> None:
