@@ -39,6 +39,8 @@ def job_of(options: Mapping[str, object]) -> Job:
         raise UsageError("--epochs and --max-steps say the same; give one of them")
     if "epochs" in given and not 0 < float(str(given["epochs"])) <= _MOST_EPOCHS:
         raise UsageError(f"--epochs {given['epochs']}: give a number above 0, at most {_MOST_EPOCHS:,}")
+    if "sampling_temperature" in given and given.get("sampling") != "temperature":
+        raise UsageError("--sampling-temperature: says something of --sampling temperature; give that too")
     given = {"workspace": os.environ.get("MEDI_HOME") or "data"} | given
     release, out, workspace = (Path(os.path.abspath(str(given.pop(name)))) for name in ("release", "out", "workspace"))
     model = str(given.pop("model"))

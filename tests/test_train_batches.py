@@ -63,10 +63,26 @@ def test_steps_without_any_negative_are_dropped_where_they_are_all_there_is_forw
     assert [sorted(step.rows) for step in planned.steps] == [[3, 4, 5]]
 
 
-@pytest.mark.parametrize("params", [PlanParams(batch_rows=8, remainder="drop"), PlanParams(batch_rows=1)])
-def test_a_run_is_refused_only_when_no_step_is_left(params: PlanParams) -> None:
-    with pytest.raises(MediError, match=rf"no step of {params.batch_rows} rows is left of 3 rows \(.*: 3\)"):
+_GIVE = "give rows with negatives (and not --negatives 0)"
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        (PlanParams(batch_rows=8, remainder="drop"),
+         "8 rows is left of 3 rows (remainder: 3); lower --batch-size, or give --remainder keep"),
+        (PlanParams(batch_rows=1),
+         f"1 row is left of 3 rows (one row without negatives: 3); raise --batch-size, or {_GIVE}"),
+        (PlanParams(batch_rows=3, needs_negatives=True),
+         f"3 rows is left of 3 rows (no negatives in the step: 3); {_GIVE}, or give --forward-candidates all"),
+        (PlanParams(batch_rows=2, needs_negatives=True), "2 rows is left of 3 rows (no negatives in the step: 2, one"
+         f" row without negatives: 1); {_GIVE}, or give --forward-candidates all"),
+    ],
+)  # fmt: skip
+def test_a_run_is_refused_only_when_no_step_is_left_and_told_what_helps(params: PlanParams, told: str) -> None:
+    with pytest.raises(MediError) as refused:
         plan(tasks_of({"A": 3}, negatives=0), params, epoch=0)
+    assert str(refused.value) == f"no step of {told}"
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 8])

@@ -70,8 +70,14 @@ def says(capsys: pytest.CaptureFixture[str], *args: str | Path) -> tuple[int, st
         (["--model", "no/such/model"], 2, "medi: model no/such/model is neither a folder here nor a Hub name"),
         (["--max-length", "4096"], 1, "medi: --max-length 4096: "),
         (["--max-length", "24"], 1, "medi: tasks whose instructions leave fewer than 16 of 24 tokens for text: asks ("),
-        (["--tasks", "asymmetric", "--no-super-ni", "--negatives", "0", "--forward-candidates", "negatives"], 1,
+        (["--tasks", "asymmetric", "--no-super-ni", "--forward-candidates", "negatives"], 1,
          "medi: no step of 8 rows is left of 20 rows (no negatives in the step: 20)"),
+        (["--negatives", "0", "--forward-candidates", "negatives"], 2,
+         "medi: --forward-candidates negatives and --negatives 0: no query would have a negative to tell its positive"
+         " from; give more --negatives, or --forward-candidates all"),
+        (["--sampling-temperature", "3"], 2,
+         "medi: --sampling-temperature: says something of --sampling temperature; give that too"),
+        (["--sampling", "uniform", "--sampling-temperature", "3"], 2, "medi: --sampling-temperature: says something"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line(

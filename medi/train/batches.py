@@ -15,9 +15,12 @@ import numpy as np
 
 from medi.errors import MediError
 from medi.schema import canonical_json
+from medi.screen import many
 
 Sampling = Literal["size", "uniform", "temperature"]
 Remainder = Literal["keep", "drop"]
+# Why rows make no step.
+_REMAINDER, _LONELY, _NO_NEGATIVES = "remainder", "one row without negatives", "no negatives in the step"
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,12 @@ def _cut(tasks: Sequence[TaskRows], number: int, params: PlanParams, epoch: int,
 def _unfit(negatives: np.ndarray, params: PlanParams) -> str:
     """Return why rows with so many negatives each make no step, an empty string where they do."""
     if params.remainder == "drop" and len(negatives) < params.batch_rows:
-        return "remainder"
+        return _REMAINDER
     if negatives.any():
         return ""
     if len(negatives) == 1:
-        return "one row without negatives"
-    return "no negatives in the step" if params.needs_negatives else ""
+        return _LONELY
+    return _NO_NEGATIVES if params.needs_negatives else ""
 
 
 def _draw(tasks: Sequence[TaskRows], steps: list[Step], params: PlanParams, epoch: int) -> list[Step]:
@@ -176,7 +179,12 @@ def _nothing_left(tasks: Sequence[TaskRows], params: PlanParams, dropped: Counte
     if not tasks:
         return "every task is left out: there is nothing to train on; leave out fewer, or give a larger --max-length"
     reasons = ", ".join(f"{reason}: {rows}" for reason, rows in sorted(dropped.items())) or "there are none"
-    return (
-        f"no step of {params.batch_rows} rows is left of {sum(len(t.negatives) for t in tasks)} rows ({reasons}); "
-        "lower --batch-size, or give --remainder keep, or rows with negatives, or --forward-candidates all"
-    )
+    helps = ["lower --batch-size", "give --remainder keep"] if _REMAINDER in dropped else []
+    if _LONELY in dropped and params.batch_rows == 1:
+        helps.append("raise --batch-size")
+    if _LONELY in dropped or _NO_NEGATIVES in dropped:
+        helps.append("give rows with negatives (and not --negatives 0)")
+    if _NO_NEGATIVES in dropped:
+        helps.append("give --forward-candidates all")
+    rows = many(sum(len(task.negatives) for task in tasks), "row")
+    return f"no step of {many(params.batch_rows, 'row')} is left of {rows} ({reasons}); {', or '.join(helps)}"

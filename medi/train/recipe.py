@@ -71,6 +71,12 @@ class Recipe:
             value = getattr(self, option)
             if value is not None and not is_good(value):
                 raise UsageError(f"--{_dashed(option)} {value}: give {wanted}")
+        if self.forward_candidates == "negatives" and self.negatives == 0:
+            told = "no query would have a negative to tell its positive from"
+            raise UsageError(
+                f"--forward-candidates negatives and --negatives 0: {told}; give more --negatives, or "
+                "--forward-candidates all"
+            )
         self.ablation.check()
         return self
 

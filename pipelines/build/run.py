@@ -279,7 +279,7 @@ def failed(group: Group, error: MediError) -> Step:
 
 
 def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildResult:
-    """Write the release, or leave it untouched where it is what this build would write. Raises MediError without rows."""
+    """Write the release, or leave it untouched where it is what this build would write. Raises MediError: no row."""
     settings = job.context.settings
     refuse_nothing(progress.reporter(), settings, done, seconds)
     run: dict[str, object] = {

@@ -60,7 +60,9 @@ def show_result(
     reporter.say(f"release: {out}")
 
 
-def refuse_nothing(reporter: Reporter, settings: Settings, units: Sequence[Finished], seconds: dict[str, float]) -> None:
+def refuse_nothing(
+    reporter: Reporter, settings: Settings, units: Sequence[Finished], seconds: dict[str, float]
+) -> None:
     """Pass where a unit gave a row. Raises MediError, below the table that counts the reasons, where none did."""
     if any(unit.got_rows for unit in units):
         return

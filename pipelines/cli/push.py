@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medi.errors import UsageError
 from medi.screen import shown
 
 
@@ -22,6 +23,8 @@ def push(
     It is verified first, and sent in one commit; run again after a stop, it sends what is not there yet. The token is
     taken from HF_TOKEN, or from `hf auth login`.
     """
+    if allow_restricted and not public:
+        raise UsageError("--allow-restricted: says something of --public, which is not given; give both or neither")
     from medi.push import push as send
 
     print(shown(send(folder, repo, public, allow_restricted, lambda line: print(shown(line), file=sys.stderr))))
