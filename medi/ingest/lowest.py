@@ -4,7 +4,7 @@ Those of a batch lie end to end in one piece of memory until all are read. As ob
 their batch would be scattered over the memory that the next lines need, and splitting these would take much longer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +32,19 @@ def line_of(batch: RawBatch, index: int, rank: int) -> Line:
     return Line(rank, _origin((batch.file, batch.by_line), batch.keys[index]), offset, batch.lines[index])
 
 
+def _keys_at(keys: Sequence[int | str], places: np.ndarray) -> np.ndarray:
+    """Return some of a batch's keys, an array of numbers where they are line numbers, else of objects."""
+    if isinstance(keys, range):
+        return keys.start + places * keys.step
+    return np.array([keys[place] for place in places.tolist()], object)
+
+
 def _origin(file: tuple[str, bool], key: int | str) -> str:
     return f"{file[0]}{':' if file[1] else '#'}{key}"
 
 
 class _Part(NamedTuple):
-    """Some lines, a column each, arrays [n]; `file` and `piece` are numbers of files and texts, `keys` are objects."""
+    """Some lines, a column each, arrays [n]; `file` and `piece` are numbers of files and texts, `keys` ints or objects."""
 
     ranks: np.ndarray
     times: np.ndarray
@@ -80,7 +87,7 @@ class Lowest:
         ends = np.cumsum(lengths)
         every = np.ones(len(lines), np.int64)
         offsets = np.asarray(batch.offsets, np.int64)[wanted] if len(batch.offsets) else -every
-        keys = np.array([batch.keys[index] for index in indices], object)
+        keys = _keys_at(batch.keys, wanted)
         columns = (every * (len(self._files) - 1), offsets, every * len(self._texts))
         self._parts.append(_Part(ranks[wanted], every, *columns, ends - lengths, ends, keys))
         self._texts.append(b"".join(lines))
