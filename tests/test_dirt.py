@@ -59,6 +59,8 @@ def test_what_json_forbids_is_bad(line: bytes, reason: str) -> None:
         (b'["\\ud800x", "\\ud83d\\ude00"]', ["\ufffdx", "\U0001f600"], {"lone_surrogate"}),
         (b'{"k\\udc00": {"a": ["\\udfff"]}}', {"k\ufffd": {"a": ["\ufffd"]}}, {"lone_surrogate"}),
         (b'["\xed\xa0\x80"]', ["\ufffd"], {"lone_surrogate"}),
+        (b'["h\\u0000i", {"k\\u0000": "\\u0000"}, "\\\\u0000"]', ["hi", {"k": ""}, "\\u0000"], {"nul"}),
+        (b'["\\u0000\\udfff"]', ["\ufffd"], {"lone_surrogate", "nul"}),
         (b'{"a" : "\\":", "b" :\t{"a": 1}}', {"a": '":', "b": {"a": 1}}, set()),
         (b"[12345678901234567890123]", [12345678901234567890123], set()),
         (b'{"a": ["x", {"b": -98765432109876543210}]}', {"a": ["x", {"b": -98765432109876543210}]}, set()),
@@ -69,11 +71,10 @@ def test_what_can_be_mended_is(line: bytes, value: object, mends: set[str]) -> N
     assert parse(line) == (value, mends)
 
 
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=4)
-    ),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
 
@@ -237,6 +238,7 @@ def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp
         (b"not json\nnor this\n", "put that in its place"),
         (GOOD.replace(b"\n", b"\r\n"), "leave --strict out"),
         (b'["a","b"]\r\n[5]\n', "leave --strict out (1 would still be bad)"),
+        (b'["a","b"]\r\n[5]\r\n', "leave --strict out (1 would still be bad)"),
     ],
 )
 def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes, helps: str) -> None:
@@ -245,6 +247,19 @@ def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes
         from_file(tmp_path / "x.gz", content, params)
     advice = ("fetch", "mend the file", "put that", "leave --strict")
     assert str(refused.value).endswith(helps) and sum(str(refused.value).count(word) for word in advice) == 1
+
+
+def test_a_last_line_that_is_cut_is_told_so_and_not_only_that_it_has_no_end(tmp_path: Path) -> None:
+    told = (
+        "gooaq_pairs: x:2 (byte 10): needs mending (no_final_newline), which --strict forbids, and beside that not "
+        "JSON (Unterminated string starting at character 5); 1 bad of 2 records drawn: mend the file, or go on without them "
+        "by --max-bad-rows 1"
+    )
+    with pytest.raises(MediError) as refused:
+        from_file(tmp_path / "x", GOOD + b'["c","d', IngestParams(9, strict=True))
+    assert str(refused.value) == told
+    rows, counts = from_file(tmp_path / "x", GOOD + b'["c","d', IngestParams(9, strict=True, max_bad_rows=1))
+    assert (len(rows), counts.dropped) == (1, {"bad": 1})
 
 
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"<html>", b"\n\n"])
@@ -322,6 +337,19 @@ def test_a_key_in_two_spellings_is_bad(origin: str, record: object, key: str, se
         MediError, match=rf"raw.jsonl:1 \(byte 0\): the key '{key}' stands in two spellings: .*'{second}'"
     ):
         pool([record], origin=origin)
+
+
+def test_nuls_are_taken_out_and_counted_whatever_file_they_are_in(tmp_path: Path) -> None:
+    """Every reader of Parquet takes them; what is written in C ends a text there."""
+    records = [["is t\0ea hot", "y\0es"], ["\0", "of nothing"], ["tea", "a leaf"]]
+    rows, counts = pool(records)
+    assert {(row["query"], row["positive"]) for row in rows} == {("is tea hot", "yes"), ("tea", "a leaf")}
+    assert (counts.mended, counts.dropped) == ({"nul": 1}, {"empty_text": 1})
+    with pytest.raises(MediError, match=r"raw.jsonl:1 .*needs mending \(nul\), which --strict forbids"):
+        pool(records[:1], IngestParams(10, strict=True))
+    (tmp_path / "t.csv").write_bytes(b"q,p\nis t\0ea hot,yes\n")
+    (batch,) = raw_batches([(tmp_path / "t.csv", "t.csv")])
+    assert parse(batch.lines[0]) == ({"q": "is tea hot", "p": "yes"}, {"nul"})
 
 
 def test_keys_that_lone_surrogates_make_equal_are_bad() -> None:

@@ -256,3 +256,11 @@ def test_only_wanted_pages_are_given(tmp_path: Path) -> None:
     path.write_bytes(GZ[:40])
     with pytest.raises(MediError, match="k: the gz is cut"):
         list(wanted_pages([(path, "k")], {"2"}))
+
+
+def test_a_nul_in_a_page_is_a_blank_so_that_what_follows_keeps_its_place(tmp_path: Path) -> None:
+    (tmp_path / "pages.jsonl").write_text(
+        json.dumps({"wikipedia_id": "7", "wikipedia_title": "Tea", "text": ["Tea", "a\0b"]})
+    )
+    (page,) = wanted_pages([(tmp_path / "pages.jsonl", "pages.jsonl")], {"7"})
+    assert page.paragraphs == ("Tea", "a b")

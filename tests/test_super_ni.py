@@ -195,6 +195,7 @@ def test_another_language_is_skipped_by_name(field: str, language: object, skipp
         ([5.0], ["5.0"], {"number_as_text": 1}),
         ([True, None], ["true"], {"number_as_text": 1, "null_in_list": 1}),
         (["caf\udc00"], ["caf\ufffd"], {"lone_surrogate": 1}),
+        (["ca\0fe"], ["cafe"], {"nul": 1}),
     ],
 )
 def test_outputs_are_mended_to_texts(output: object, references: list[str], mends: dict[str, int]) -> None:

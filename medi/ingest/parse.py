@@ -1,4 +1,4 @@
-"""One raw record's bytes -> a JSON value, exactly: what JSON forbids is Bad, lone surrogates are mended.
+"""One raw record's bytes -> a JSON value, exactly: what JSON forbids is Bad, lone surrogates and NULs are mended.
 
 orjson is the fast path only, for it hides a key that stands twice and refuses lone surrogates.
 """
@@ -17,27 +17,28 @@ _KEY_MARK = re.compile(rb'"[ \t\r\n]*:')
 # orjson makes a float of an integer beyond 64 bits.
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NUL, _NUL_ESCAPED = "\0", rb"\u0000"
 
 
 def parse(line: bytes) -> tuple[Json, set[str]]:
-    """Return the value of a line and the repairs it needed (`lone_surrogate`).
+    """Return the value of a line and the repairs it needed (`lone_surrogate`, `nul`).
 
     Raises Bad where it is not UTF-8, not JSON (NaN is not), nested too deep, has a key twice, or its reader said so.
     """
-    value, has_surrogates = load(line)
+    value, is_suspect = load(line)
     mends: set[str] = set()
-    return (without_surrogates(value, mends) if has_surrogates else value), mends
+    return (as_text(value, mends) if is_suspect else value), mends
 
 
 def load(line: bytes) -> tuple[Json, bool]:
-    """Return the value of a line as it is, and whether lone surrogates may stand in it. Raises Bad as `parse` does."""
+    """Return the value of a line as it is, and whether `as_text` may have work with it. Raises Bad as `parse` does."""
     try:
         value = orjson.loads(line)
         _refuse_deep(value, line)
         # Each key puts one such mark into the line: where the numbers are equal, no key can have been lost.
         is_whole = b"{" not in line or len(_KEY_MARK.findall(line)) == _count_keys(value)
         if is_whole and not (_has_float(value) and _LONG_NUMBER.search(line)):
-            return value, False
+            return value, _NUL_ESCAPED in line
     except orjson.JSONDecodeError:
         pass
     value = _load_slowly(line)
@@ -45,19 +46,24 @@ def load(line: bytes) -> tuple[Json, bool]:
     return value, True
 
 
-def without_surrogates(value: Json, mends: set[str]) -> Json:
-    """Return the value with U+FFFD for each lone surrogate, noted as `lone_surrogate`.
+def as_text(value: Json, mends: set[str]) -> Json:
+    """Return the value without what is no text though JSON can say it: U+FFFD for each lone surrogate, which no UTF-8
+    holds (`lone_surrogate`); without each U+0000, which nobody sees and at which many programs end a text (`nul`).
 
     Raises Bad where two keys of one object become equal.
     """
-    if isinstance(value, str) and _SURROGATE.search(value):
-        mends.add("lone_surrogate")
-        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            mends.add("lone_surrogate")
+            value = _SURROGATE.sub("\ufffd", value)
+        if _NUL in value:
+            mends.add("nul")
+            value = value.replace(_NUL, "")
+        return value
     if isinstance(value, list):
-        return [without_surrogates(item, mends) for item in value]
+        return [as_text(item, mends) for item in value]
     if isinstance(value, dict):
-        mended = [(str(without_surrogates(key, mends)), without_surrogates(item, mends)) for key, item in value.items()]
-        return _without_repeats(mended)
+        return _without_repeats([(str(as_text(key, mends)), as_text(item, mends)) for key, item in value.items()])
     return value
 
 
@@ -104,7 +110,7 @@ def _load_slowly(line: bytes) -> Json:
     except UnicodeDecodeError as error:
         raise Bad(f"not UTF-8 (byte {error.start} of the line)") from error
     except json.JSONDecodeError as error:
-        raise Bad(f"not JSON ({error.msg} at character {error.pos})") from error
+        raise Bad(f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos})") from error
     except ValueError as error:
         raise Bad(f"not JSON ({error})") from error
     except RecursionError as error:

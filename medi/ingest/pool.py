@@ -44,13 +44,17 @@ _WIDEST_ROWS = 250_000
 
 @dataclass
 class _Pool:
-    """A pool in the making: rows by folded identity, what became of the lines, and which `ranks` were also checked."""
+    """A pool in the making: rows by folded identity, what became of the lines, and which `ranks` were also checked.
+
+    `beside` says by origin what is wrong with a line that had to be mended, beside that.
+    """
 
     rows: dict[bytes, Row] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     facts: Counter[str] = field(default_factory=Counter)
     bad: list[BadRow] = field(default_factory=list)
     ranks: set[int] = field(default_factory=set)
+    beside: dict[str, str] = field(default_factory=dict)
 
 
 def pool_rows(quota_rows: int) -> int:
@@ -79,7 +83,8 @@ def ingest(
     keep_rows = target_rows + (target_rows if variant.pages else target_rows // 4) + 64
     pool, start, drawn_rows, wanted_rows = _Pool(), 0, 0, keep_rows
     while True:
-        drawn = draw(batches(), _how(params, variant, keep_rows, start))
+        read = _noting(pool, variant, batches()) if params.strict else batches()
+        drawn = draw(read, _how(params, variant, keep_rows, start))
         _fill(pool, params, _outcomes(drawn.lines, variant, params, pages), drawn)
         if drawn.complete or len(pool.rows) >= target_rows:
             break
@@ -91,6 +96,18 @@ def ingest(
         keep_rows = min(wanted_rows - drawn_rows, widest_rows)
     _account(pool, drawn, params, source.name)
     return _table(source.name, list(pool.rows.values())), pool.counts.check(f"ingest of {source.name}")
+
+
+def _noting(pool: _Pool, variant: Variant, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
+    """Yield the batches of strict mode, and note what is bad about mended lines beside that: these are not drawn."""
+    for batch in batches:
+        mended = {mend.line for mend in batch.mended}
+        for key, line in zip(batch.keys, batch.lines, strict=True) if mended else ():
+            # No more of them are listed.
+            if key in mended and len(pool.beside) < QUARANTINE_ROWS:
+                outcome = _outcome(variant, line, False)
+                pool.beside[f"{batch.file}:{key}"] = str(outcome) if isinstance(outcome, Bad) else ""
+        yield batch
 
 
 def _how(params: IngestParams, variant: Variant, keep_rows: int, start: int) -> Draw:
@@ -204,7 +221,7 @@ def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) 
     # Of the first lines, how many more were at hand is the reader's affair: a longer beginning gives the same counts.
     lines_read = drawn.lines_read if params.take == "hash" or params.check_all_lines else lines_drawn
     elsewhere = [row for rank, row in drawn.checked if rank not in pool.ranks]
-    pool.bad += [*elsewhere, *drawn.faults]
+    pool.bad += [*elsewhere, *(_in_full(row, pool.beside.get(row.origin, "")) for row in drawn.faults)]
     counts.rows_in += len(elsewhere) + drawn.faults_rows
     counts.dropped["bad"] += len(elsewhere) + drawn.faults_rows
     counts.rows_out = len(pool.rows)
@@ -212,6 +229,11 @@ def _account(pool: _Pool, drawn: Drawn, params: IngestParams, source_name: str) 
     counts.mended.update(drawn.mended)
     counts.facts |= {"lines_read": lines_read, "lines_drawn": lines_drawn, **pool.facts}
     quarantine(pool.bad, counts, params, source_name)
+
+
+def _in_full(row: BadRow, beside: str) -> BadRow:
+    """Return a bad row with what is wrong beside its reason: leaving --strict out would not help it."""
+    return row._replace(reason=f"{row.reason}, and beside that {beside}") if beside else row
 
 
 def quarantine(bad: list[BadRow], counts: Counts, params: IngestParams, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from medi.ingest.draw import BadRow, needs_mending, rank_of, reason_of
-from medi.ingest.parse import fields_of, load, without_surrogates
+from medi.ingest.parse import as_text, fields_of, load
 from medi.ingest.pool import IngestParams, quarantine
 from medi.ingest.verdict import RESOLVED_SHARE, find_choices, judge, normal
 from medi.schema import ROWS, Counts, fold, is_visible, natural, row_id, table_of
@@ -34,12 +34,12 @@ class _Example:
 
 @dataclass
 class _Task:
-    """What a task file says of itself, and its instances, in which lone surrogates may still stand."""
+    """What a task file says of itself, and its instances, in which what `as_text` mends may still stand."""
 
     facts: dict[str, object]
     languages: dict[str, list[str]]
     instances: list[Json]
-    has_surrogates: bool
+    is_suspect: bool
 
 
 def ingest_task(params: IngestParams, file: str, raw: bytes | Bad) -> tuple[pa.Table, Counts]:
@@ -91,19 +91,19 @@ def _opened(raw: bytes | Bad, strict: bool, mended: Counter[str]) -> _Task:
         raise raw
     text = raw.removeprefix(_BOM)
     mends = {"bom"} if text != raw else set()
-    value, has_surrogates = load(text)
+    value, is_suspect = load(text)
     instances = member(value, "Instances", mends)
     if not isinstance(instances, list):
         raise Bad("'Instances' is no array")
     record: Json = {key: v for key, v in value.items() if v is not instances} if isinstance(value, dict) else None
-    record = without_surrogates(record, mends) if has_surrogates else record
+    record = as_text(record, mends) if is_suspect else record
     definition = _required(record, "Definition", mends)
     listed = {key: _listed(record, key, mends) for key in ("Instance License", "Categories", "Domains")}
     languages = {key: _required(record, key, mends) for key in _LANGUAGE_KEYS}
     if strict and mends:
         raise Bad(needs_mending(mends))
     mended.update(reason_of(mend) for mend in {mend.partition("[")[0] for mend in mends})
-    return _Task(_facts(definition, listed), languages, instances, has_surrogates)
+    return _Task(_facts(definition, listed), languages, instances, is_suspect)
 
 
 def _facts(definition: list[str], listed: dict[str, list[str]]) -> dict[str, object]:
@@ -150,11 +150,11 @@ def _examples(params: IngestParams, file: str, found: _Task, counts: Counts) -> 
     empty_references = 0
     for index, instance in enumerate(found.instances):
         identity = instance.get("id") if isinstance(instance, dict) else None
-        key = without_surrogates(identity, set()) if isinstance(identity, str) and identity else index
+        key = as_text(identity, set()) if isinstance(identity, str) and identity else index
         origin = f"{file}#{key}"
         mends: set[str] = set()
         try:
-            value = without_surrogates(instance, mends) if found.has_surrogates else instance
+            value = as_text(instance, mends) if found.is_suspect else instance
             fields = fields_of(value, task_instance, params.strict)
             mends.update(fields.mended)
             if mends and params.strict:

@@ -51,5 +51,6 @@ def _page(line: bytes, origin: str) -> Page:
 
 
 def _mended(text: str) -> str:
-    """Return the text with U+FFFD for each lone surrogate, which orjson refuses and json lets pass."""
+    """Return the text with U+FFFD for each lone surrogate and a blank for each NUL: what follows keeps its place."""
+    text = text.replace("\0", " ")
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

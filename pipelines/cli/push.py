@@ -23,8 +23,13 @@ def push(
     It is verified first, and sent in one commit; run again after a stop, it sends what is not there yet. The token is
     taken from HF_TOKEN, or from `hf auth login`.
     """
-    if allow_restricted and not public:
-        raise UsageError("--allow-restricted: says something of --public, which is not given; give both or neither")
+    _check_together(public, allow_restricted)
     from medi.push import push as send
 
     print(shown(send(folder, repo, public, allow_restricted, lambda line: print(shown(line), file=sys.stderr))))
+
+
+def _check_together(public: bool, allow_restricted: bool) -> None:
+    """Raise UsageError for an option that says nothing without the other."""
+    if allow_restricted and not public:
+        raise UsageError("--allow-restricted: says something of --public, which is not given; give both or neither")
