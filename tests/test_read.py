@@ -15,7 +15,7 @@ import pytest
 
 from medi.errors import MediError
 from medi.read import raw_batches, read_whole, wanted_pages
-from medi.read.blocks import BLOCK_BYTES
+from medi.read.blocks import BLOCK_BYTES, blocks
 from medi.read.escapes import STAND_IN, whole_escapes
 from medi.source import Bad, Mend, RawBatch
 from tests.builds import REPO
@@ -147,6 +147,19 @@ def test_lines_that_cross_blocks_are_whole(tmp_path: Path) -> None:
     lines = [b"[%d,%s]" % (i, b"x" * (BLOCK_BYTES // 3)) for i in range(10)]
     found = read(tmp_path / "x", b"\n".join(lines) + b"\n")
     assert found.lines == lines and found.offsets[9] == sum(map(len, lines[:9])) + 9
+
+
+def test_a_large_file_is_read_in_larger_blocks_and_as_a_small_one_is(tmp_path: Path) -> None:
+    text = b"".join(b'["%d","%s"]\n' % (i, b"p" * (i % 700)) for i in range(110_000))
+    assert len(text) > 33_554_432
+    for name, content in (("x", text), ("x.gz", gzip.compress(text, 0))):
+        (tmp_path / name).write_bytes(content)
+        sizes = {len(block) for block in blocks(tmp_path / name)}
+        assert max(sizes) > BLOCK_BYTES and max(sizes) <= 16 * BLOCK_BYTES
+        batches = list(raw_batches([(tmp_path / name, name)]))
+        assert [line for batch in batches for line in batch.lines] == text.splitlines()
+        offsets = [offset for batch in batches for offset in batch.offsets]
+        assert [offsets[0], offsets[100], offsets[-1]] == [0, text.index(b'["100",'), text.index(b'["109999",')]
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ from typing import BinaryIO
 
 from isal import igzip_lib, isal_zlib
 
-# Larger ones go back to the system each time they are freed, until the allocator has learned not to.
-BLOCK_BYTES = 1 << 18
+# Small ones cost fewest page faults: larger ones go back to the system each time they are freed, until the allocator
+# has learned not to. But for each block the thread that unpacks waits until the one that splits and hashes lets it go
+# on: so they are large where a file has many.
+BLOCK_BYTES, _LARGE_BLOCK_BYTES = 1 << 18, 1 << 22
+_LARGE_FILE_BYTES = 1 << 25
 _HEAD_BYTES = 512
-_PACKED_BYTES = 1 << 18
+_PACKED_BYTES, _LARGE_PACKED_BYTES = 1 << 18, 1 << 21
 _GZ = b"\x1f\x8b"
 _AGAIN = "fetch it again"
 _READING = {errno.EACCES: "give yourself the right to read it", errno.EISDIR: "put the file in its place"}
@@ -51,7 +54,7 @@ class Damage(Exception):
 
 
 def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
-    """Yield a file's unpacked bytes in blocks of at most `BLOCK_BYTES`.
+    """Yield a file's unpacked bytes in blocks: of at most `BLOCK_BYTES`, of a large file 16 times as much.
 
     With `prefix` the file is the beginning of a longer one, so that its end may be cut.
     Raises Damage: unreadable, a folder, empty, a pointer or a page in place of data, a damaged gz or one that unpacks
@@ -69,9 +72,14 @@ def blocks(path: Path, prefix: bool = False) -> Iterator[bytes]:
             if head.startswith(_GZ):
                 yield from _unpack(file, size_bytes, prefix)
             else:
-                yield from iter(lambda: file.read(BLOCK_BYTES), b"")
+                yield from iter(lambda: file.read(_block_bytes(size_bytes)), b"")
     except OSError as error:
         raise Damage(f"cannot be read ({error.strerror or error})", _READING.get(error.errno or 0, _AGAIN)) from error
+
+
+def _block_bytes(size_bytes: int) -> int:
+    """Return how many bytes a block of a file of this size has at most."""
+    return BLOCK_BYTES if size_bytes < _LARGE_FILE_BYTES else _LARGE_BLOCK_BYTES
 
 
 def _refuse_stand_ins(head: bytes, size_bytes: int, known: tuple[_StandIn, ...]) -> None:
@@ -91,16 +99,18 @@ def refuse_bomb(unpacked_bytes: int, packed_bytes: int, what: str) -> None:
 
 
 class _Packed:
-    """The packed bytes of a file, with a way to give back what a member did not need."""
+    """The packed bytes of a file, with a way to give back what a member did not need; and the size of its blocks."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, size_bytes: int) -> None:
         self._file = file
+        self._piece_bytes = _PACKED_BYTES if size_bytes < _LARGE_FILE_BYTES else _LARGE_PACKED_BYTES
+        self.block_bytes = _block_bytes(size_bytes)
         self._held = b""
 
     def piece(self) -> bytes:
         """Return some bytes, none only at the end of the file."""
         held, self._held = self._held, b""
-        return held or self._file.read(_PACKED_BYTES)
+        return held or self._file.read(self._piece_bytes)
 
     def give_back(self, unused: bytes) -> None:
         """Put bytes back in front of the rest."""
@@ -109,7 +119,7 @@ class _Packed:
     def exactly(self, length_bytes: int) -> bytes:
         """Return that many bytes. Raises EOFError where the file ends first."""
         while len(self._held) < length_bytes:
-            more = self._file.read(_PACKED_BYTES)
+            more = self._file.read(self._piece_bytes)
             if not more:
                 raise EOFError
             self._held += more
@@ -119,7 +129,7 @@ class _Packed:
 
 def _unpack(file: BinaryIO, size_bytes: int, prefix: bool) -> Iterator[bytes]:
     """Yield the unpacked bytes of all members of a gz; zero padding between and after members is no data."""
-    packed = _Packed(file)
+    packed = _Packed(file, size_bytes)
     given_bytes = 0
     try:
         while _skip_to_member(packed, given_bytes):
@@ -169,7 +179,7 @@ def _member(packed: _Packed) -> Iterator[bytes]:
         piece = packed.piece() if unpacker.needs_input else b""
         if unpacker.needs_input and not piece:
             raise EOFError
-        block = unpacker.decompress(piece, BLOCK_BYTES)
+        block = unpacker.decompress(piece, packed.block_bytes)
         if block:
             checksum = isal_zlib.crc32(block, checksum)
             length_bytes += len(block)

@@ -95,19 +95,25 @@ def _line_batches(name: str, unpacked: Iterable[bytes], prefix: bool) -> Iterato
         *lines, tail = block.split(b"\n")
         if lines:
             lines[0] = b"".join([*pieces, lines[0]])
+            _refuse_long(number, len(lines[0]))
             yield _lines_batch(name, number, offset_bytes, lines, b"\r" in block or b"\r" in lines[0])
             number += len(lines)
             offset_bytes += held_bytes + len(block) - len(tail)
             pieces, held_bytes = [], 0
         pieces.append(tail)
         held_bytes += len(tail)
-        if held_bytes > _LONGEST_BYTES:
-            raise Damage(f"line {number:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
+        _refuse_long(number, held_bytes)
     tail = b"".join(pieces)
     if tail and not prefix:
         batch = _lines_batch(name, number, offset_bytes, [tail], b"\r" in tail)
         mend = Mend("no_final_newline", number, offset_bytes)
         yield batch._replace(mended=[*batch.mended, mend]) if batch.lines else batch
+
+
+def _refuse_long(number: int, length_bytes: int) -> None:
+    """Raise Damage where a line, or what was read of it, is too long."""
+    if length_bytes > _LONGEST_BYTES:
+        raise Damage(f"line {number:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
 
 
 def _lines_batch(name: str, number: int, offset_bytes: int, lines: list[bytes], has_cr: bool) -> RawBatch:
@@ -154,18 +160,25 @@ def _element_batches(name: str, unpacked: Iterable[bytes], keyed: bool, prefix: 
     try:
         for block in bearable(whole_escapes(unpacked)):
             parse.send(block)
-            yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
+            batch = _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
+            fitting = _fitting(batch.lines)
+            yield batch._replace(keys=batch.keys[:fitting], lines=batch.lines[:fitting])
             held_bytes = len(block) if found else held_bytes + len(block)
-            index += len(found)
-            del found[:]
-            if held_bytes > _LONGEST_BYTES:
+            index += fitting
+            if fitting < len(found) or held_bytes > _LONGEST_BYTES:
                 raise Damage(f"record {index:,} is longer than {_LONGEST_BYTES:,} bytes", "see what is in it")
+            del found[:]
         if not prefix:
             parse.close()
     except (ijson.JSONError, UnicodeDecodeError, ArithmeticError) as error:
         # What the parser gave before it stumbled is whole.
         yield _keyed_batch(name, list(found), seen) if keyed else _elements_batch(name, index, list(found))
         raise Damage(f"not JSON after {many(index + len(found), 'record')} ({_reason(error)})") from error
+
+
+def _fitting(records: list[bytes]) -> int:
+    """Return how many records come before one that is too long."""
+    return next((place for place, record in enumerate(records) if len(record) > _LONGEST_BYTES), len(records))
 
 
 def _reason(error: Exception) -> str:
