@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import paired
 
-NAMES = ("ingest", "embed", "embed_t5", "two_space", "hard_negatives", "shards", "overhead", "growth")
+NAMES = ("ingest", "embed", "embed_t5", "two_space", "hard_negatives", "ivf", "shards", "overhead", "growth")
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _VERSIONS = ("torch", "faiss-cpu", "sentence-transformers", "datasets", "pyarrow", "numpy", "isal", "prefect")
 

@@ -8,16 +8,18 @@ import numpy as np
 
 DIMENSIONS = 768
 # A cluster holds so many vectors on average.
-_CLUSTER_ROWS = 50
+CLUSTER_ROWS = 50
 # The shares of the common direction, of the cluster and of the vector's own part.
 _SHARES = (1.2, 0.7, 0.8)
 
 
-def like_texts(rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS) -> np.ndarray:
-    """Return unit vectors float32 [count, dimensions]."""
+def like_texts(
+    rng: np.random.Generator, count: int, dimensions: int = DIMENSIONS, cluster_rows: int = CLUSTER_ROWS
+) -> np.ndarray:
+    """Return unit vectors float32 [count, dimensions], so many in a cluster on average."""
     spectrum = np.arange(1, dimensions + 1, dtype=np.float32) ** -0.4
     spectrum /= np.linalg.norm(spectrum)
-    common, centers = (rng.standard_normal((n, dimensions), np.float32) for n in (1, count // _CLUSTER_ROWS + 1))
+    common, centers = (rng.standard_normal((n, dimensions), np.float32) for n in (1, count // cluster_rows + 1))
     vectors = _SHARES[2] * spectrum * rng.standard_normal((count, dimensions), np.float32)
     vectors += _SHARES[0] * spectrum * common
     vectors += (_SHARES[1] * spectrum * centers)[rng.integers(0, len(centers), count)]

@@ -168,7 +168,8 @@ def test_candidates_of_a_source_are_exact_below_the_size_and_in_lists_from_it_on
     queries, documents = clustered(17, count, 16), clustered(18, count, 16)
     vectors = {f"q{n}": tuple(v) for n, v in enumerate(queries.tolist())}
     vectors |= {f"d{n}": tuple(v) for n, v in enumerate(documents.tolist())}
-    rows = rows_of(*({"query": f"q{n}", "positive": f"d{n}"} for n in range(count)))
+    given: list[dict[str, object]] = [{"query": f"q{n}", "positive": f"d{n}"} for n in range(count)]
+    rows = rows_of(*given)
     texts = texts_of(rows, vectors)
     exact, plain = mine.pair_candidates(rows, texts, RULES, strategy, ANYWHERE)
     below, counts = mine.pair_candidates(rows, texts, RULES, strategy, ANYWHERE, count + 1)
