@@ -157,7 +157,7 @@ def damage(raw: Path, kind: str) -> None:
         ("page", "HTML page"),
         ("layout", "gooaq_pairs.jsonl.gz:"),
         ("triplets", "gooaq_pairs.jsonl.gz:1"),
-        ("folder", "gooaq_pairs"),
+        ("folder", "medi: gooaq_pairs: "),
     ],
 )
 def test_bad_files_are_one_line_and_leave_no_release(

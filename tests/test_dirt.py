@@ -252,14 +252,26 @@ def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes
 def test_a_last_line_that_is_cut_is_told_so_and_not_only_that_it_has_no_end(tmp_path: Path) -> None:
     told = (
         "gooaq_pairs: x:2 (byte 10): needs mending (no_final_newline), which --strict forbids, and beside that not "
-        "JSON (Unterminated string starting at character 5); 1 bad of 2 records drawn: mend the file, or go on without them "
-        "by --max-bad-rows 1"
+        "JSON (Unterminated string starting at character 5); 1 bad of 2 records drawn: mend the file, or go on "
+        "without them by --max-bad-rows 1"
     )
     with pytest.raises(MediError) as refused:
         from_file(tmp_path / "x", GOOD + b'["c","d', IngestParams(9, strict=True))
     assert str(refused.value) == told
     rows, counts = from_file(tmp_path / "x", GOOD + b'["c","d', IngestParams(9, strict=True, max_bad_rows=1))
     assert (len(rows), counts.dropped) == (1, {"bad": 1})
+
+
+def test_a_line_without_end_says_that_what_stands_before_it_may_do(tmp_path: Path) -> None:
+    """The file is read no further, so that what comes behind the line is lost."""
+    endless = b'["x","' + b"y" * 68_000_000 + b'"]\n'
+    told = r"x: line 2 is longer than 67,108,864 bytes; see what is in it"
+    with pytest.raises(MediError, match=rf"{told}, or go on with what stands before it alone by --max-bad-rows 1$"):
+        from_file(tmp_path / "x", GOOD + endless + b'["c","d"]\n')
+    rows, _ = from_file(tmp_path / "x", GOOD + endless + b'["c","d"]\n', IngestParams(9, max_bad_rows=1))
+    assert [row["query"] for row in rows] == ["a"]
+    with pytest.raises(MediError, match="x: line 1 is longer than 67,108,864 bytes; see what is in it$"):
+        from_file(tmp_path / "x", endless)
 
 
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"<html>", b"\n\n"])

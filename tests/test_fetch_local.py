@@ -128,7 +128,7 @@ def test_a_young_file_is_not_remembered_and_a_damaged_memo_is_none(tmp_path: Pat
 def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(MediError, match="^.*/absent cannot be read: No such file or directory; check the path"):
         digest_file(tmp_path / "absent", tmp_path / "memo")
-    with pytest.raises(MediError, match="cannot be read: Is a directory"):
+    with pytest.raises(MediError, match="is a folder; put the file in its place$"):
         digest_file(tmp_path, tmp_path / "memo")
 
 

@@ -1,6 +1,7 @@
 """A source of a person's own: a Python file or a file of pairs, from the command line to a release that verifies."""
 
 import contextlib
+import gzip
 import io
 import json
 import shutil
@@ -324,6 +325,23 @@ def test_a_file_of_pairs_that_is_not_whole_is_one_line_that_names_the_row(
     assert main(["build", "--pairs", str(tmp_path / name), *PAIRS, *call]) == 1
     [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("medi: ")]
     assert f": {said}" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "told"),
+    [
+        ("a.csv", "q;p", "; it has q;p: its cells stand between semicolons; save it with commas"),
+        ("a.tsv.gz", "q,p", "; it has q,p: its cells stand between commas; save it with tabs"),
+        ("a.csv", "q;x,p", "; it has q;x, p"),
+    ],
+)
+def test_a_table_with_other_marks_between_its_cells_is_told_apart(
+    name: str, header: str, told: str, call: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    content = f"{header}\n{header}\n".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert main(["build", "--pairs", str(tmp_path / name), *PAIRS, *call]) == 2
+    assert capsys.readouterr().err == f"medi: --query-field q: {name} has no such field{told}\n"
 
 
 def test_a_bad_record_names_its_line_and_that_of_the_code(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from medi.instruct import load_instructions
+from pipelines.cli.app import main
 from pipelines.cli.build import build
 from pipelines.cli.plan import in_flop, in_short, in_time, plan
 from tests.builds import REPO, artifacts, manifest_of, options, undone, vector_ids
@@ -193,3 +194,10 @@ def test_the_real_files_are_guessed_as_they_were_built(shared_raw: Path, tmp_pat
 )  # fmt: skip
 def test_numbers_as_a_person_says_them(say: Callable[[float], str], value: float, text: str) -> None:
     assert say(value) == text
+
+
+def test_a_plan_of_which_no_file_can_be_read_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "raw" / "embedding_training_data" / "xsum.jsonl.gz"
+    place.mkdir(parents=True)
+    assert main(["plan", "--raw", str(tmp_path / "raw"), "--workspace", str(tmp_path / "w"), "--sources", "xsum"]) == 1
+    assert capsys.readouterr().err == f"medi: xsum: {place} is a folder; put the file in its place\n"

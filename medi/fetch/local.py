@@ -56,6 +56,8 @@ def digest_file(path: Path, memo_dir: Path, say: Callable[[str], None] = silent)
                 say(f"{path}: reading {before.st_size / 1e6:,.0f} MB once for its SHA-256")
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         after = path.stat()
+    except IsADirectoryError:
+        raise MediError(f"{path} is a folder; put the file in its place") from None
     except OSError as error:
         raise MediError(f"{path} cannot be read: {error.strerror}; check the path and its permissions") from error
     if (after.st_size, after.st_mtime_ns, after.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):

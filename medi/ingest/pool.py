@@ -38,6 +38,8 @@ class IngestParams:
     max_negatives: int = 64
 
 
+# How the reader ends what it says of a file that is no better elsewhere.
+_LOOK = "see what is in it"
 # How many lines are in memory at once while good rows are looked for among many that are none.
 _WIDEST_ROWS = 250_000
 
@@ -256,7 +258,9 @@ def _complaint(bad: list[BadRow], count: int, drawn_rows: int) -> str:
     first = next((row for row in bad if row.damage), bad[0])
     place = first.origin if first.offset is None else f"{first.origin} (byte {first.offset:,})"
     if first.damage:
-        return f"{place}: {first.reason}"
+        # Where no fetching helps (a line without end), the lines before it may do: the file is read no further.
+        before = f", or go on with what stands before it alone by --max-bad-rows {count}"
+        return f"{place}: {first.reason}{before if first.reason.endswith(_LOOK) and count < drawn_rows else ''}"
     told = f"{place}: {first.reason}; {count:,} bad of {drawn_rows:,} records drawn"
     if first.reason.endswith(STRICT):
         others = sum(not row.reason.endswith(STRICT) for row in bad)

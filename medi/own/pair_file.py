@@ -15,10 +15,12 @@ from medi.instruct import Sides, Slots
 from medi.own.declared import Own, check_name
 from medi.own.spec import MOST_ROWS, QUOTA_ROWS, Pairs
 from medi.read import raw_batches
+from medi.read.tables import delimiter_of, is_table
 from medi.source import Bad, Fields, File, Json, Source, Variant, first_of, has_key, member, optional, text_of, texts_of
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?", re.ASCII)
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|csv|tsv|parquet))?(\.gz)?$", re.IGNORECASE)
+_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _SIDES = Sides(Slots("query", objective="retrieving relevant documents"), Slots("document", objective="retrieval"))
 _LABELLED = Sides(*[Slots("text", objective="classification")] * 2)
 
@@ -146,7 +148,14 @@ def _check_fields(spec: Pairs, line: bytes) -> None:
         there = _names(record)
         if name not in there and not has_key(record, name):
             told = f"{Path(spec.place).name} has no such field; it has {', '.join(there[:8]) or 'none'}"
-            raise UsageError(f"--{option.replace('_', '-')} {name}: {told}")
+            raise UsageError(f"--{option.replace('_', '-')} {name}: {told}{_other_delimiter(spec.place, there)}")
+
+
+def _other_delimiter(place: str, columns: list[str]) -> str:
+    """Return what to do with a table whose only column holds the names of several, "" for any other file."""
+    wanted = delimiter_of(place) if is_table(place) else ""
+    found = next((mark for mark in _DELIMITERS if wanted and len(columns) == 1 and mark in columns[0]), "")
+    return f": its cells stand between {_DELIMITERS[found]}; save it with {_DELIMITERS[wanted]}" if found else ""
 
 
 def _names(record: Json) -> list[str]:

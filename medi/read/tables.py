@@ -22,6 +22,11 @@ def is_table(name: str) -> bool:
     return _ending(name) in _DIALECTS
 
 
+def delimiter_of(name: str) -> str:
+    """Return what stands between the cells of a table of that name."""
+    return _DIALECTS[_ending(name)][0]
+
+
 def table_batches(name: str, unpacked: Iterable[bytes], prefix: bool = False) -> Iterator[RawBatch]:
     """Yield the rows of a table below its first row, which names the columns; of a `prefix` the last row is left out.
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.
 def one_line(name: str, error: MediError) -> str:
     """Return the error in one line that names its unit or source; a host that is dead is so for all of them."""
     line = " ".join(str(error).split())
-    return line if name in line or isinstance(error, Unreachable) else f"{name}: {line}"
+    # A path that holds the name does not say whose it is.
+    is_named = re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", line)
+    return line if is_named or isinstance(error, Unreachable) else f"{name}: {line}"
 
 
 def failure_of(lines: Iterable[str]) -> MediError:

@@ -21,6 +21,7 @@ from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
 from medi.release import open_release
 from medi.source import Source
 from pipelines.build.context import Context, prepare
+from pipelines.build.failures import failure_of
 from pipelines.build.fetching import located
 from pipelines.build.forecast import declared_part, unit_part
 from pipelines.build.keep import EVERYTHING, Missing
@@ -119,6 +120,7 @@ def _groups(context: Context, notes: list[str]) -> list[Group]:
     """Return the groups of the build: with units where their files are here, else bare.
 
     Large files that no build has read are not read for their digests: what of them is in place is not found.
+    Raises MediError where no file can be read.
     """
     settings = context.settings
     here = {source.name: _here(settings, source) for source in settings.every_source}
@@ -134,6 +136,8 @@ def _groups(context: Context, notes: list[str]) -> list[Group]:
     if large and not others:
         return groups
     planned = plan_groups(replace(context, settings=settings))
+    if planned.failed and not (planned.groups or groups):
+        raise failure_of(planned.failed)
     if absent := [n for n in wanted if n in planned.absent or (n not in large and n not in others and large)]:
         notes.append(f"no file in {settings.raw}: {', '.join(absent)}")
     if planned.absent_tasks:
