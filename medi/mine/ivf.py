@@ -4,9 +4,9 @@ Within lists the exact search decides, so scores and order are exact, and only a
 into is missed. How many lists a query needs is measured: the share of the true neighbours of some queries that they
 hold. Nothing depends on blocks, memory or threads: centroids are trained by one thread, all else is searched exactly.
 
-Beside what is found it takes 24 bytes a document, blocks of `scan_bytes`, what the exact search of some queries takes,
-and while centroids are trained 256 bytes a list and dimension (200 MB for 1,024 lists of 768). No vectors are copied but
-those.
+Beside what is found it takes 24 bytes a document, blocks of `scan_bytes`, what the exact search of some queries takes
+(with matrix units all documents in bfloat16), and while centroids are trained 256 bytes a list and dimension, 200 MB
+for 1,024 lists of 768. The vectors themselves stay where they are.
 """
 
 import math
