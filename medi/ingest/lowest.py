@@ -44,7 +44,7 @@ def _origin(file: tuple[str, bool], key: int | str) -> str:
 
 
 class _Part(NamedTuple):
-    """Some lines, a column each, arrays [n]; `file` and `piece` are numbers of files and texts, `keys` ints or objects."""
+    """Some lines, a column each, arrays [n]; `file` and `piece` number files and texts, `keys` are ints or objects."""
 
     ranks: np.ndarray
     times: np.ndarray
