@@ -39,9 +39,9 @@ def test_what_may_not_be_read_fails_alone(tiny_encoder: Path, tmp_path: Path) ->
     *lines, last = [line for line in failed.stderr.splitlines() if line.startswith("medi: ")]
     told = "cannot be read: Permission denied; check"
     assert failed.returncode == 1 and len(lines) == 3, failed.stderr
-    assert lines[0] == f"medi: {closed[0]} {told} the path and its permissions"
+    assert lines[0] == f"medi: gooaq_pairs: {closed[0]} {told} the path and its permissions"
     assert lines[1] == f"medi: fever: {closed[2]} {told} its permissions"
-    assert lines[2] == f"medi: {closed[1]} {told} the path and its permissions"
+    assert lines[2] == f"medi: {TASK}: {closed[1]} {told} the path and its permissions"
     assert last.startswith("medi: 3 sources or tasks failed, nothing is published") and not (workspace / "out").exists()
     # The others went through all stages, and stay as they are when the files may be read.
     kept = artifacts(workspace)
@@ -64,8 +64,8 @@ def test_a_file_that_may_not_be_read_keeps_a_finished_build_from_being_published
         assert done.returncode == 1 and not (tmp_path / "w" / "out").exists()
     # The second build found all else in place: the line of the file is all it says.
     assert [line for line in done.stderr.splitlines() if not line.startswith("no file in")] == [
-        f"medi: {raw}/embedding_training_data/gooaq_pairs.jsonl.gz cannot be read: Permission denied; "
-        "check the path and its permissions"
+        f"medi: gooaq_pairs: {raw}/embedding_training_data/gooaq_pairs.jsonl.gz cannot be read: Permission "
+        "denied; check the path and its permissions"
     ]
 
 
