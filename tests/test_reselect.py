@@ -52,6 +52,19 @@ def test_it_gives_the_bytes_of_a_build_with_these_options_and_only_chooses(
     assert files_of(tmp_path / "chosen") == files_of(tmp_path / "other" / "out")
 
 
+@pytest.mark.slow
+def test_another_profile_keeps_how_candidates_were_searched(
+    workspace: Path, cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """By s_neg; those by passage were never looked for."""
+    built = medi_build(*options(cut, workspace, tiny_encoder), "--strategy", "s_neg", "--out", tmp_path / "first")
+    assert built.returncode == 0, built.stderr
+    done = reselect(tmp_path / "first", "--profile", "clean", "--out", tmp_path / "chosen")
+    assert done.returncode == 0, done.stderr
+    mining = json.loads((tmp_path / "chosen" / "manifest.json").read_bytes())["params"]["mining"]
+    assert (mining["strategy"], mining["relative_margin"]) == ("s_neg", 0.05)
+
+
 def test_in_its_place_and_again_without_a_change(workspace: Path) -> None:
     assert reselect(workspace / "out", "--negatives", "2").returncode == 0
     manifest = json.loads((workspace / "out" / "manifest.json").read_bytes())

@@ -6,7 +6,7 @@ known positive) is made here.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -136,9 +136,9 @@ def _examples(source: SourceEntry, part: Spilled, rows: dict[bytes, Row]) -> pa.
     ).sort_by("id")  # fmt: skip
 
 
-def _negatives(texts: list[str]) -> dict[str, object]:
+def _negatives(texts: Sequence[str]) -> dict[str, object]:
     return {
-        "negatives": texts, "negative_scores": [None] * len(texts), "negative_origins": ["given"] * len(texts),
+        "negatives": list(texts), "negative_scores": [None] * len(texts), "negative_origins": ["given"] * len(texts),
     }  # fmt: skip
 
 

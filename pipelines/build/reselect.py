@@ -74,7 +74,7 @@ def reselect(folder: Path, changes: Mapping[str, object], out: Path | None, cons
 
 _GIVEN = ("given_negatives", "given_looked_at")
 # How candidates were searched is no choice among them: it stays, or they would not be found again.
-_CHOSEN = tuple(name for name in MINING if name != "ivf_from")
+_CHOSEN = tuple(name for name in MINING if name not in ("strategy", "ivf_from"))
 
 
 def _say_what_is_mined_instead(settings: Settings, reporter: progress.Reporter) -> None:
