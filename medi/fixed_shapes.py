@@ -5,10 +5,11 @@ on that text alone: library batching changed the bits of 18% of vectors when oth
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from medi.lanes import MOST_LANES, lanes, torch_threads
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,8 +22,6 @@ _BUCKETS = (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 
 _BATCH_TOKENS, _GPU_BATCH_TOKENS = 512, 16_384
 SHAPES = tuple((length, max(1, _BATCH_TOKENS // length)) for length in _BUCKETS)
 GPU_SHAPES = tuple((length, _GPU_BATCH_TOKENS // length) for length in _BUCKETS)
-# More lanes than these wait for each other's Python; the cores that are left become threads of a lane.
-_MOST_LANES = 16
 # Of two lanes on a GPU one fills the next batch while the other computes.
 _LANES_OF_GPU = 2
 
@@ -44,36 +43,27 @@ class _Batch(NamedTuple):
 class FixedShapes:
     """An encoder: one model, or equal ones on several GPUs, run over batches of fixed shapes.
 
-    On a CPU a lane has one thread: one batch on two cores kept 1.2 of them busy, two batches keep both. How many lanes
-    there are changes no bit.
+    On a CPU a lane has one thread: one batch on two cores kept 1.2 of them busy, two batches keep both. Beyond 16 cores
+    lanes have more. How many there are changes no bit.
     """
 
     def __init__(self, models: Sequence["SentenceTransformer"], shapes: Sequence[tuple[int, int]]) -> None:
-        import torch
-
         self._models = [model.eval() for model in models]
         self._shapes = shapes
         self._pad = models[0].tokenizer.pad_token_id or 0
         on_cpu = models[0].device.type == "cpu"
-        cores = torch.get_num_threads()
-        self._lanes = min(cores, _MOST_LANES) if on_cpu else _LANES_OF_GPU * len(models)
+        cores = torch_threads()
+        self._lanes = min(cores, MOST_LANES) if on_cpu else _LANES_OF_GPU * len(models)
         self._threads = cores // self._lanes if on_cpu else 1
 
     def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
         """Return unit vectors, float32 [n, D]; a row of NaN where the model's vector is not finite or zero."""
-        import torch
-
         batches = list(self._batches(token_ids))
         if not batches:
             return np.empty((0, 0), dtype=np.float32)
-        default = torch.get_num_threads()
         turns = (self._models[number % len(self._models)] for number in range(len(batches)))
-        try:
-            with ThreadPoolExecutor(self._lanes, initializer=torch.set_num_threads, initargs=(self._threads,)) as lanes:
-                parts = list(lanes.map(lambda batch, model: self._forward(token_ids, batch, model), batches, turns))
-        finally:
-            # Threads that come later begin with what a lane asked for last.
-            torch.set_num_threads(default)
+        with lanes(self._lanes, self._threads) as pool:
+            parts = list(pool.map(lambda batch, model: self._forward(token_ids, batch, model), batches, turns))
         out = np.empty((len(token_ids), parts[0].shape[1]), dtype=np.float32)
         for batch, vectors in zip(batches, parts, strict=True):
             out[batch.members] = vectors

@@ -17,8 +17,8 @@ HEAVY = {"torch", "faiss", "sentence_transformers", "transformers", "datasets", 
 WALLS = {
     "schema": set(), "source": set(), "store": {"publish"}, "publish": set(), "errors": set(), "sources": {"source"},
     "ingest": {"schema", "source"}, "super_ni": {"schema", "source"}, "instruct": {"schema", "source"},
-    "embed": {"schema", "encoder"}, "mine": {"schema", "profiles"}, "profiles": set(), "sample": {"schema"},
-    "domains": {"schema"}, "encoder": {"fixed_shapes"}, "fixed_shapes": set(),
+    "embed": {"schema", "encoder"}, "mine": {"schema", "profiles", "lanes"}, "profiles": set(), "sample": {"schema"},
+    "domains": {"schema"}, "encoder": {"fixed_shapes"}, "fixed_shapes": {"lanes"}, "lanes": set(),
 }  # fmt: skip
 
 

@@ -112,7 +112,8 @@ def test_rows_of_a_matrix_and_turned_signs_are_searched_like_an_array() -> None:
     assert_same(top_k(Rows(matrix, asked, negated=128), Rows(matrix, at), 12, excluded, propose=by_cpu), expected)
 
 
-def test_few_documents_or_dimensions_are_not_worth_it() -> None:
+def test_few_documents_or_dimensions_are_not_worth_it_nor_are_very_many_wanted() -> None:
     assert not pays(Rows(np.empty((2_000, 768), dtype=np.float32)), 74)
     assert not pays(Rows(np.empty((9_000, 64), dtype=np.float32)), 74)
-    assert not pays(Rows(np.empty((9_000, 768), dtype=np.float32)), 400)
+    assert not pays(Rows(np.empty((4_000, 768), dtype=np.float32)), 128)
+    assert not pays(Rows(np.broadcast_to(np.float32(0), (90_000, 768))), 129)

@@ -5,13 +5,13 @@ the k-th score; the other queries are scanned whole. So the answer depends on ne
 and top-k is a prefix of top-(k+n).
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from medi.lanes import MOST_LANES, lanes
 from medi.mine.engine import LAST_PROPOSAL, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
 from medi.mine.shortlist import Halves, pays
@@ -193,24 +193,17 @@ def _by_shortlists(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
 
     A lane has one thread and its own blocks of queries: so all steps run beside each other, not only the products.
     """
-    import torch
-
-    halves, count, lanes = task.documents.halves, len(task.queries), threads()
+    halves, count, at_once = task.documents.halves, len(task.queries), min(threads(), MOST_LANES)
     wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
-    size = halves.block_rows(count, lanes, scan_bytes)
+    size = halves.block_rows(count, at_once, scan_bytes)
     blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
     def answer(rows: slice) -> np.ndarray:
         """Answer a block of queries."""
         return _settle(task, rows, halves.best(task.queries.part(rows), task.lengths[rows], wanted[rows]), 1, found)
 
-    default = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return np.concatenate(list(pool.map(answer, blocks)))
-    finally:
-        # Threads that come later begin with what a lane asked for last.
-        torch.set_num_threads(default)
+    with lanes(at_once) as pool:
+        return np.concatenate(list(pool.map(answer, blocks)))
 
 
 def _settle(task: _Task, rows: slice, proposal: Proposal, threads: int, found: Found) -> np.ndarray:

@@ -126,7 +126,8 @@ class Halves:
 
 def pays(documents: Rows, wanted: int) -> bool:
     """Return whether shortlists are faster than FAISS here: whether there are matrix units, and enough to multiply."""
-    enough = len(documents) >= max(_LEAST_DOCUMENTS, 2 * wanted * _GROUP)
+    # A tile must tell the wanted from the others.
+    enough = len(documents) >= max(_LEAST_DOCUMENTS, 2 * wanted * _GROUP) and 2 * wanted * _GROUP <= _TILE
     return enough and documents.dimension >= _LEAST_DIMENSIONS and _has_matrix_units()
 
 
