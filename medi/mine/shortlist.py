@@ -25,8 +25,8 @@ _GROUP, _PART = 16, 256
 _TILE, _MOST_QUERIES = 4_096, 512
 # Longer lists, even for a time, are left to a scan, which costs no more then; and what a query's list may take.
 _LONGEST, _LISTED_BYTES = 2_048, 32_768
-# Half the distance of neighbouring bfloat16, and that of float32, for numbers just above 1, and a little more.
-_HALF_STEP, _STEP = 2.0**-9 * 1.01, 2.0**-23 * 1.01
+# Half the distance of neighbouring bfloat16 (8 bits) just above 1, the whole one of float32 (24), and a little more.
+_HALF_STEP, _STEP = 2.0**-8 * 1.01, 2.0**-23 * 1.01
 # Matrix units take numbers below 2^-126 for 0; sums of greater products than 2^120 may be infinite on their way.
 _FLUSHED, _GREATEST = 2.0**-100, 2.0**120
 # Before every product in the order of their bits.
