@@ -103,6 +103,18 @@ def test_more_wanted_than_there_are_leaves_minus_one() -> None:
     assert found.barred.tolist() == [1]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dimension", [16, 384])
+@pytest.mark.parametrize("scale", [1e-22, 1e-20, 1e-19, 1e18, 1e19, 1e20])
+def test_scores_that_float32_hardly_holds_are_in_order_too(scale: float, dimension: int) -> None:
+    """Products below 1e-38 are rounded away there, those above 3e38 are infinite, and may be so on their way."""
+    documents, queries = (units(seed, count, dimension) * np.float32(scale) for seed, count in ((0, 2_500), (1, 12)))
+    excluded = [np.array([row, 17]) for row in range(12)]
+    with np.errstate(over="ignore"):
+        expected = brute_force(queries, documents, 20, excluded)
+    assert_same(top_k(queries, documents, 20, Lists.of(excluded)), expected)
+
+
 @pytest.mark.parametrize(("queries", "documents"), [(0, 5), (2, 0), (0, 0)])
 def test_where_nothing_is_searched_nothing_is_found(queries: int, documents: int) -> None:
     found = top_k(units(0, queries, 4), units(1, documents, 4), 3, Lists.of([NOTHING] * queries), propose=refuse)

@@ -130,5 +130,9 @@ def error_bound(queries: np.ndarray, documents: np.ndarray, dimension: int) -> n
     """Return what a float32 dot product can be off by, float64 [n], from the vectors' lengths.
 
     Dimension x 2^-24 x both lengths, whatever the order of the sum, and the roundings of it and of the exact score.
+    What is below 2^-126 may be taken for 0. It is infinite where a sum may be so on its way.
     """
-    return (dimension + 4) * 2.0**-24 * 1.01 * queries * documents.max(initial=0.0)
+    longest = documents.max(initial=0.0)
+    flushed = dimension * 2.0**-126 * (1 + queries + longest)
+    bound = (dimension + 4) * 2.0**-24 * 1.01 * queries * longest + flushed
+    return np.where(queries * longest < 2.0**120, bound, np.inf)

@@ -31,7 +31,9 @@ def scores_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     scores = np.empty(left.shape[:-1], dtype=np.float32)
     for rows in _blocks(slice(0, len(left)), left[:1].size * 16):
         # In C order: what is broadcast would keep another, and be summed in another.
-        scores[rows] = _dots(left[rows].astype(np.float64, order="C"), right[rows].astype(np.float64, order="C"))
+        exact = _dots(left[rows].astype(np.float64, order="C"), right[rows].astype(np.float64, order="C"))
+        with np.errstate(over="ignore"):
+            scores[rows] = exact
     return scores
 
 
@@ -52,7 +54,7 @@ def scores_at(queries: np.ndarray, documents: np.ndarray, numbers: np.ndarray, t
         """Fill the scores of some of the queries."""
         # Filled again and again: a new array takes as long as the sums.
         taken = np.empty((fitting, queries.shape[1]), dtype=np.float32)
-        with _whole_sums(queries.shape[1]):
+        with _whole_sums(queries.shape[1]), np.errstate(over="ignore"):
             for rows, longest in runs:
                 asked = queries[rows, None].astype(np.float64)
                 for columns in _slices(slice(0, longest), _even(longest, fitting)):

@@ -215,7 +215,8 @@ def _settle(task: _Task, rows: slice, proposal: Proposal, threads: int, found: F
     exact = _exact(task, rows, numbers, threads)
     listed = task.excluded.part(rows).mask(numbers, len(task.documents))
     _decide(exact, numbers, listed, Found(*(part[rows] for part in found)))
-    believed = ((numbers < 0) | (np.abs(exact - proposal.scores) <= proposal.error[:, None])).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        believed = ((numbers < 0) | (np.abs(exact - proposal.scores) <= proposal.error[:, None])).all(axis=1)
     enough = np.isneginf(proposal.floor) | (found.scores[rows, -1] > proposal.floor)
     return rows.start + np.flatnonzero(~(believed & enough))
 
@@ -230,9 +231,11 @@ def _scan(task: _Task, queries: np.ndarray, scan_bytes: int, found: Found) -> No
     for block in blocks:
         rows = queries[block]
         asked = task.queries.part(rows)
-        for start in range(0, count, _SCANNED_TOGETHER):
-            part = slice(start, start + _SCANNED_TOGETHER)
-            np.matmul(asked, task.documents.vectors.part(part).T, out=scores[: len(rows), part])
+        # Sums that are too large for float32 have an infinite slack: all documents get exact scores then.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, count, _SCANNED_TOGETHER):
+                part = slice(start, start + _SCANNED_TOGETHER)
+                np.matmul(asked, task.documents.vectors.part(part).T, out=scores[: len(rows), part])
         for row, own in zip(rows.tolist(), scores, strict=False):
             one = slice(row, row + 1)
             barred = task.excluded.part(one).items
@@ -256,7 +259,8 @@ def _near(scores: np.ndarray, listed: np.ndarray, k: int, reach: np.float64) -> 
     allowed = np.where(listed, np.float32(-np.inf), scores)
     allowed.partition(len(scores) - k)
     # Not `scores >= ...`: a length so great that a float32 overflows must let documents in, not out.
-    return np.flatnonzero(~(scores < allowed[-k] - reach))
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(~(scores < allowed[-k] - reach))
 
 
 def _decide(exact: np.ndarray, numbers: np.ndarray, listed: np.ndarray, found: Found) -> None:
