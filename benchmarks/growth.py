@@ -24,7 +24,8 @@ def prepare(folder: Path) -> str:
     return (
         f"Ingest of lines of some 450 bytes, quota {ingest.QUOTA_ROWS:,}: up to 30,000 lines all are parsed, of more "
         f"those drawn. Mining compares n queries with n documents of {DIMENSION} dimensions: 64 candidates "
-        "a row, then pairs with four negatives. Shards have four negatives a row."
+        "a row, then pairs with four negatives; a million of both would take hours, so it ends at a tenth of that. "
+        "Shards have four negatives a row."
     )
 
 

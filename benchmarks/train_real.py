@@ -113,4 +113,6 @@ def packaged() -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4 or sys.argv[1].startswith("-"):
+        sys.exit(f"{__doc__}")
     main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])

@@ -22,6 +22,31 @@ def stopped_line(code: int) -> str:
 
 
 @contextmanager
+def stops_as_such() -> Iterator[None]:
+    """Let an error that came of stopping be the stop, SystemExit with 130 or 143.
+
+    A library that is stopped in the middle of a file may fail to close it, and what it raises hides the Ctrl-C.
+    """
+    try:
+        yield
+    finally:
+        error = sys.exception()
+        if not isinstance(error, SystemExit | KeyboardInterrupt) and (code := _stop_behind(error)):
+            raise SystemExit(code)
+
+
+def _stop_behind(error: BaseException | None) -> int:
+    """Return the exit code of the stop that an error came of while it was handled, 0 where there is none."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return 130
+        if isinstance(error, SystemExit) and error.code in STOPPED:
+            return int(str(error.code))
+        error = error.__context__
+    return 0
+
+
+@contextmanager
 def ending_at_once(tell: Callable[[str], None] | None = None) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the process within the block at once, with its children, exit code 130 or 143.
 

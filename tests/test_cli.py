@@ -12,6 +12,7 @@ from medi import __version__
 from medi.errors import MediError
 from medi.sources import ALL
 from pipelines.cli.app import line_of, main
+from pipelines.stopping import stops_as_such
 from tests.release_builder import tiny
 
 # What would keep a person waiting for `medi --help`: it takes 0.3 s without them, pyarrow and numpy alone add 0.3 s.
@@ -203,6 +204,31 @@ def test_a_stopped_run_says_how_to_go_on(signal: str, code: int, name: str) -> N
     done = medi("stop", code=stop)
     assert done.returncode == code
     assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
+
+
+@pytest.mark.parametrize(("signal", "code", "name"), [("SIGINT", 130, "Ctrl-C"), ("SIGTERM", 143, "SIGTERM")])
+def test_a_library_that_cannot_close_its_file_hides_no_stop(signal: str, code: int, name: str) -> None:
+    """As torch, when it is stopped while it writes an optimizer."""
+    stop = (
+        "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "@app.command('stop')\ndef stop():\n    try:\n"
+        f"        os.kill(os.getpid(), signal.{signal})\n        time.sleep(9)\n"
+        "    finally:\n        raise RuntimeError('unexpected pos 23552 vs 23444')"
+    )
+    done = medi("stop", code=stop)
+    assert done.returncode == code
+    assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
+
+
+def test_an_error_that_came_of_no_stop_stays_what_it_is() -> None:
+    with pytest.raises(ValueError, match="odd"), stops_as_such():
+        try:
+            raise KeyError("behind it")
+        except KeyError:
+            raise ValueError("odd") from None
+    with pytest.raises(SystemExit) as left, stops_as_such():
+        raise SystemExit(3)
+    assert left.value.code == 3
 
 
 def test_params_are_printed_and_nothing_is_built(

@@ -17,7 +17,8 @@ from medi.mine.ivf import Inverted, Outcome, top_k_of_many
 from medi.mine.search import Documents, Found, Lists, Search, top_k
 from medi.mine.vectors import Rows
 from medi.profiles import PROFILES, Rules, check_rules
-from medi.release.accounting import changed_rules, rules_of
+from medi.release.accounting import changed_rules, rules_of, searched_in_lists
+from medi.release.manifest import Json
 from medi.schema import digest_table
 from pipelines.build.context import Context, prepare
 from pipelines.build.mining import Desk, Mined, mine_unit
@@ -235,3 +236,19 @@ def test_another_profile_leaves_the_search_as_it_was(
     assert subprocess.run(call, check=False).returncode == 0
     params = manifest_of(tmp_path / "w" / "out")["params"]
     assert params["mining"]["ivf_from"] == 20_000 and params["mining"]["negatives"] == 4  # type: ignore[call-overload]
+
+
+def test_people_are_told_how_documents_were_searched() -> None:
+    def record(unit: str, facts: dict[str, Json]) -> dict[str, Json]:
+        return {"unit": unit, "stage": "candidates", "counts": {"facts": facts}}
+
+    used: dict[str, Json] = {"documents": 12_800, "lists": 32, "probes": 6, "recall": 0.9962, "sampled": 512}
+    records = [
+        record("a", {"ivf": used}),
+        record("b", {"ivf": used | {"probes": 32, "recall": 1.0}}),
+        record("c", {}),
+        record("d", {"ivf": {"documents": 0, "queries": 0}}),
+    ]
+    told = "12,800 documents in an inverted file, 6 of its 32 lists a query; recall 0.9962, the mean of 512 queries"
+    exact = "12,800 documents searched exactly; an inverted file would have had to look at most of them"
+    assert searched_in_lists(records) == [("a", told), ("b", exact)]

@@ -272,6 +272,16 @@ def test_a_file_that_declares_no_source_is_one_line(
 PAIRS = ["--query-field", "q", "--positive-field", "p"]
 
 
+def test_the_first_row_may_lack_the_negatives_that_another_has(tmp_path: Path) -> None:
+    path, fields = tmp_path / "x.jsonl", {"query_field": "q", "positive_field": "p", "negatives_field": "n"}
+    path.write_text('{"q":"a","p":"b"}\n{"q":"c","p":"d","n":["e"]}\n{"q":"f","p":"g"}\n')
+    assert pairs(str(path), fields).quota_rows == 3
+    with pytest.raises(UsageError, match=r"--negatives-field m: x.jsonl has no such field; it has q, p$"):
+        pairs(str(path), fields | {"negatives_field": "m"})
+    with pytest.raises(UsageError, match="--positive-field n: x.jsonl has no such field; it has q, p$"):
+        pairs(str(path), fields | {"positive_field": "n", "negatives_field": ""})
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

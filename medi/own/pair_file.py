@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from medi.errors import UsageError
 from medi.ingest.parse import parse
@@ -125,30 +126,48 @@ def _texts(value: Json, name: str, mends: set[str]) -> list[str]:
 def _rows_of(spec: Pairs) -> int:
     """Return how many rows a file may give: as many as are asked for, and no more than it has (or QUOTA_ROWS).
 
-    Raises UsageError where a named field is not in the first record.
+    Raises UsageError where a named field is not in the first record, or that of the negatives in none of these rows.
     """
     path, most_rows = Path(spec.place), spec.rows or QUOTA_ROWS
-    lines = (line for batch in raw_batches([(path, path.name)]) for line in batch.lines)
+    lines = islice((line for batch in raw_batches([(path, path.name)]) for line in batch.lines), most_rows)
     first = next(lines, None)
-    if first is not None:
-        _check_fields(spec, first)
-    return max(1, 1 + sum(1 for _ in islice(lines, most_rows - 1)))
+    lacking = None if first is None else _lacking(spec, first)
+    if lacking is not None and lacking.option != "negatives_field":
+        raise lacking.told(spec)
+    rows = 1
+    for line in lines:
+        rows += 1
+        # A row may have no negatives: the first one says nothing of the others.
+        if lacking is not None and _lacking(spec, line) is None:
+            lacking = None
+    if lacking is not None:
+        raise lacking.told(spec)
+    return rows
 
 
-def _check_fields(spec: Pairs, line: bytes) -> None:
-    """Raise UsageError where the first record lacks a field; what else is wrong with it, ingest says."""
+class _Lacking(NamedTuple):
+    """A field that a record lacks, by the name of its option, and the fields that it has."""
+
+    option: str
+    there: list[str]
+
+    def told(self, spec: Pairs) -> UsageError:
+        """Return the error that says so."""
+        has = f"{Path(spec.place).name} has no such field; it has {', '.join(self.there[:8]) or 'none'}"
+        option = f"--{self.option.replace('_', '-')} {getattr(spec, self.option)}"
+        return UsageError(f"{option}: {has}{_other_delimiter(spec.place, self.there)}")
+
+
+def _lacking(spec: Pairs, line: bytes) -> _Lacking | None:
+    """Return the first field that a record lacks, if any; what else is wrong with it, ingest says."""
     try:
         record = parse(line)[0]
     except Bad:
-        return
-    for option in spec.FIELDS:
-        name = getattr(spec, option)
-        if not name:
-            continue
-        there = _names(record)
-        if name not in there and not has_key(record, name):
-            told = f"{Path(spec.place).name} has no such field; it has {', '.join(there[:8]) or 'none'}"
-            raise UsageError(f"--{option.replace('_', '-')} {name}: {told}{_other_delimiter(spec.place, there)}")
+        return None
+    named = ((option, getattr(spec, option)) for option in spec.FIELDS)
+    there = _names(record)
+    lacking = (option for option, name in named if name and name not in there and not has_key(record, name))
+    return next((_Lacking(option, there) for option in lacking), None)
 
 
 def _other_delimiter(place: str, columns: list[str]) -> str:

@@ -240,3 +240,23 @@ def _sum(parts: Iterable[Tally]) -> Tally:
     return Tally(
         sum(t.listed for t in tallies), sum(t.chosen for t in tallies), _sum_counts(t.dropped for t in tallies)
     )
+
+
+def searched_in_lists(records: Iterable[Mapping[str, Json]]) -> list[tuple[str, str]]:
+    """Return (unit, how its documents were searched) of each of a manifest's records that `--ivf-from` had a say in."""
+    found = []
+    for record in records:
+        counts = record["counts"]
+        facts = counts["facts"] if isinstance(counts, Mapping) else {}
+        if isinstance(facts, Mapping) and isinstance(ivf := facts.get("ivf"), Mapping) and "lists" in ivf:
+            found.append((str(record["unit"]), _how(ivf)))
+    return found
+
+
+def _how(ivf: Mapping[str, Json]) -> str:
+    documents = f"{int(str(ivf['documents'])):,} documents"
+    if ivf["probes"] == ivf["lists"]:
+        return f"{documents} searched exactly; an inverted file would have had to look at most of them"
+    probes, lists, recall, sampled = (ivf[name] for name in ("probes", "lists", "recall", "sampled"))
+    told = f"{documents} in an inverted file, {probes} of its {lists} lists a query"
+    return f"{told}; recall {recall}, the mean of {sampled} queries"

@@ -17,7 +17,16 @@ import pyarrow.compute as pc
 from medi.errors import UsageError
 from medi.profiles import Rules
 from medi.release import Release, as_written
-from medi.release.accounting import QUANTILES, Mining, changed_rules, mining_by_unit, rules_of, shortages, total_of
+from medi.release.accounting import (
+    QUANTILES,
+    Mining,
+    changed_rules,
+    mining_by_unit,
+    rules_of,
+    searched_in_lists,
+    shortages,
+    total_of,
+)
 from medi.release.verdict import verdict_line
 
 
@@ -50,7 +59,8 @@ class Summary:
 
     `profile` and `rules` are how negatives were chosen, of `rules` those that differ from profile `paper`; `mining` is
     what became of the candidates, None where an earlier version of medi kept no account; `shortages` is a line for each
-    unit with queries that are short, most missing negatives first.
+    unit with queries that are short, most missing negatives first; `searched` is one for each that `--ivf-from` had a
+    say in.
     """
 
     content_digest: str
@@ -61,6 +71,7 @@ class Summary:
     rules: dict[str, object]
     mining: Mining | None
     shortages: list[str]
+    searched: list[str]
 
 
 def summarise(release: Release, name: str | None = None) -> Summary:
@@ -112,6 +123,9 @@ def _summary(release: Release, name: str | None) -> Summary:
         rules=changed_rules(rules),
         mining=None if parts is None else total_of(parts),
         shortages=shortages(parts or [], rules),
+        searched=[
+            f"{unit}: {how}" for unit, how in searched_in_lists(release.manifest["records"]) if name in (None, unit)
+        ],
     )
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from medi.errors import MediError
 from medi.own import Pairs
 from medi.profiles import Rules
-from medi.release.accounting import mining_of, rules_of, short_of, shortages, total_of
+from medi.release.accounting import mining_of, rules_of, searched_in_lists, short_of, shortages, total_of
 from medi.report.card import cell
 from medi.screen import many, shown
 from pipelines.build.contents import Finished
@@ -55,6 +55,8 @@ def show_result(
         return
     _show_account(reporter, units, seconds)
     _show_shortages(reporter, units)
+    for unit, how in searched_in_lists(f.chain.mined.candidates.to_json() for f in units if f.chain):
+        reporter.say(f"{unit}: {how}")
     reporter.say(f"content digest {digest}")
     reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
     reporter.say(f"release: {out}")

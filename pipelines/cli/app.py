@@ -33,7 +33,7 @@ from pipelines.cli.reselect import reselect
 from pipelines.cli.sources import sources
 from pipelines.cli.train import train
 from pipelines.cli.verify import verify
-from pipelines.stopping import STOPPED, leave, stopped_line
+from pipelines.stopping import STOPPED, leave, stopped_line, stops_as_such
 
 app = typer.Typer(
     help="Rebuild MEDI, the training set of the InstructOR text-embedding models, or your own variant of it.",
@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Names and texts come from anywhere; a locale that lacks their letters must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = get_command(app).main(args, prog_name="medi", standalone_mode=False) or 0
+        with stops_as_such():
+            code = get_command(app).main(args, prog_name="medi", standalone_mode=False) or 0
     except SystemExit as stop:
         code = stop.code
     except (MediError, typer.TyperException, OSError) as error:

@@ -143,6 +143,7 @@ def _mining(summary: "Summary", is_whole: bool) -> "RenderableType":
     short = summary.shortages
     if is_whole and short:
         short = [f"{short_of(mining)}, in {len(short):,} of {_units(mining)}; why: --task NAME"]
+    lines += summary.searched
     parts: list[RenderableType] = [*map(Text, map(shown, lines)), _tallies(mining), *map(Text, map(shown, short))]
     return Group(*parts, *(["", _scores(mining)] if mining.positive_scores and not is_whole else []))
 

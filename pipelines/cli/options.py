@@ -117,6 +117,9 @@ Rescore = Annotated[
 ]
 IvfFrom = Annotated[
     int | None,
-    typer.Option(metavar="DOCUMENTS", help="Search so many documents or more by an inverted file.  [default: never]"),
+    typer.Option(
+        metavar="DOCUMENTS",
+        help="Search so many (10000 at least) or more by an inverted file, recall 0.99.  [default: never]",
+    ),
 ]
 ShowParams = Annotated[bool, typer.Option("--show-params", help="Print what decides the bytes; build nothing.")]
