@@ -18,7 +18,7 @@ from medi.ahead import ahead
 from medi.errors import MediError
 from medi.release import Release, open_release
 from medi.release.content import ContentDigest
-from medi.release.digests import FollowingDigest, sha256_of
+from medi.release.digests import sha256_of
 from medi.release.manifest import (
     CARD,
     FORMAT,
@@ -216,30 +216,25 @@ def _write_data(folder: Path, groups: Iterator[pa.Table], shard_bytes: int) -> l
     """Write the shards; one is opened by the row group it begins with, so none is empty."""
     data = folder / "data"
     data.mkdir()
-    written = []
+    rows = []
     for first in groups:
-        written.append(_write_shard(data / str(len(written)), first, groups, shard_bytes))
-    entries = []
-    for index, (rows, sha256) in enumerate(written):
-        path = (data / str(index)).rename(data / f"train-{index:05d}-of-{len(written):05d}.parquet")
-        entries.append(_file_entry(folder, path, rows, sha256))
-    return entries
+        rows.append(_write_shard(data / str(len(rows)), first, groups, shard_bytes))
+    names = [f"train-{index:05d}-of-{len(rows):05d}.parquet" for index in range(len(rows))]
+    return [
+        _file_entry(folder, (data / str(index)).rename(data / name), rows[index]) for index, name in enumerate(names)
+    ]
 
 
-def _write_shard(path: Path, first: pa.Table, rest: Iterator[pa.Table], shard_bytes: int) -> tuple[int, str]:
-    """Write row groups until the file is `shard_bytes` long (or none is left); return the number of rows, and SHA-256.
-
-    What is written is digested meanwhile.
-    """
-    rows, digest = 0, FollowingDigest(path)
+def _write_shard(path: Path, first: pa.Table, rest: Iterator[pa.Table], shard_bytes: int) -> int:
+    """Write row groups until the file is `shard_bytes` long (or none is left); return the number of rows."""
+    rows = 0
     with pa.OSFile(str(path), "wb") as sink, _parquet_writer(sink, EXAMPLES) as writer:
         for group in chain([first], rest):
             writer.write_table(group, row_group_size=GROUP_ROWS)
-            digest.follow(sink.tell())
             rows += len(group)
             if sink.tell() >= shard_bytes:
                 break
-    return rows, digest.hexdigest(path.stat().st_size)
+    return rows
 
 
 def _write_positives(folder: Path, contents: Contents) -> FileEntry:
@@ -267,9 +262,9 @@ def _write_text(folder: Path, name: str, text: str) -> FileEntry:
     return _file_entry(folder, folder / name)
 
 
-def _file_entry(folder: Path, path: Path, rows: int | None = None, sha256: str = "") -> FileEntry:
+def _file_entry(folder: Path, path: Path, rows: int | None = None) -> FileEntry:
     name, size = path.relative_to(folder).as_posix(), path.stat().st_size
-    entry: FileEntry = {"path": name, "size": size, "sha256": sha256 or sha256_of(path)}
+    entry: FileEntry = {"path": name, "size": size, "sha256": sha256_of(path)}
     return entry if rows is None else {**entry, "rows": rows}
 
 

@@ -4,14 +4,14 @@ Files are read, never decoded, a few at once: what a diff says of bytes must hol
 """
 
 import hashlib
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from medi.errors import MediError
 from medi.release import Release
 from medi.release.manifest import RUN
 
-_FILES_AT_ONCE, _READ_BYTES = 4, 1 << 20
+_FILES_AT_ONCE = 4
 _AGAIN = "so the release is not whole; `medi verify` says more, or build it again"
 
 
@@ -48,32 +48,3 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class FollowingDigest:
-    """The SHA-256 of a file that is still being written: a thread reads what stands there, behind the writer."""
-
-    def __init__(self, path: Path) -> None:
-        """Begin with no byte; the file need not be there yet."""
-        self._path, self._digest, self._read_bytes = path, hashlib.sha256(), 0
-        self._thread = ThreadPoolExecutor(1, "medi-digest")
-        self._parts: list[Future[None]] = []
-
-    def follow(self, end_bytes: int) -> None:
-        """Take in what was written up to `end_bytes`, in the thread."""
-        self._parts.append(self._thread.submit(self._take, end_bytes))
-
-    def hexdigest(self, end_bytes: int) -> str:
-        """Return the digest of the whole file, `end_bytes` long. Raises OSError where it cannot be read."""
-        self.follow(end_bytes)
-        self._thread.shutdown()
-        for part in self._parts:
-            part.result()
-        return self._digest.hexdigest()
-
-    def _take(self, end_bytes: int) -> None:
-        with self._path.open("rb") as file:
-            file.seek(self._read_bytes)
-            while self._read_bytes < end_bytes and (piece := file.read(min(_READ_BYTES, end_bytes - self._read_bytes))):
-                self._digest.update(piece)
-                self._read_bytes += len(piece)
