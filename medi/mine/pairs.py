@@ -23,6 +23,8 @@ from medi.profiles import Rules
 from medi.schema import PAIRS, Counts
 
 _BLOCK_ROWS = 512
+# Where the negatives of a row come from, in the order in which they stand.
+_ORIGINS = ("given", "mined", "random")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def mine_pairs(
         for row, some, others in zip(block.tolist(), chosen.numbers, drawn, strict=True):
             mined[row], filled[row] = some, others
     negatives = [[*kept[row], *mined[row], *filled[row]] for row in usable.tolist()]
-    origins = [["given"] * len(kept[r]) + ["mined"] * len(mined[r]) + ["random"] * len(filled[r]) for r in usable]
+    origins = np.array([(len(kept[row]), len(mined[row]), len(filled[row])) for row in usable.tolist()])
     _check(known, texts, queries[usable], negatives)
     pairs = _pairs(rows.take(usable), pool, pool.positive_scores[usable], negatives, origins)
     counts = Counts(len(rows), len(pairs), Counter(identity_to_encoder=len(rows) - len(pairs)))
@@ -84,7 +86,7 @@ def pool_of(
     usable = np.flatnonzero(texts.class_of[queries] != texts.class_of[documents])
     positive_scores = np.full(len(rows), np.nan, dtype=np.float32)
     positive_scores[usable] = _cosines(texts, queries[usable], documents[usable])
-    kept = [texts.numbers(listed).tolist() for listed in kept_texts]
+    kept = [texts.numbers(listed).tolist() if listed else [] for listed in kept_texts]
     lowest = _lowest(texts.class_of[queries], positive_scores)
     ids = names(rows["id"].to_pylist())
     return Pool(texts, known, queries, documents, ids, positive_scores, lowest, kept, candidates, *how), by_encoder
@@ -222,15 +224,19 @@ def _check(known: Known, texts: Texts, queries: np.ndarray, negatives: list[list
 
 
 def _pairs(
-    rows: pa.Table, pool: Pool, positive_scores: np.ndarray, negatives: list[list[int]], origins: list[list[str]]
+    rows: pa.Table, pool: Pool, positive_scores: np.ndarray, negatives: list[list[int]], origins: np.ndarray
 ) -> pa.Table:
-    """Return the PAIRS, with cosines of query and positive, query and each negative."""
+    """Return the PAIRS, with cosines of query and positive, query and each negative.
+
+    `origins` int64 [n, 3] says how many negatives of a row were given, mined and filled up, in this order.
+    """
     text_of = np.array(list(pool.texts.number_of), dtype=object)
     lengths = [len(listed) for listed in negatives]
     flat = np.array([number for listed in negatives for number in listed], dtype=np.int64)
     owners = np.repeat(pool.texts.numbers(rows["query"].to_pylist()), lengths)
     scores = pa.array(_cosines(pool.texts, owners, flat))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32))
+    origin_of = np.repeat(np.tile(np.arange(3), len(rows)), origins.reshape(-1).astype(np.int64))
     columns = {name: rows[name] for name in ("id", "task", "query", "positive", "label", "origin", "rank")}
     columns |= {
         "kind": pa.array(["pair"] * len(rows), pa.string()),
@@ -238,6 +244,6 @@ def _pairs(
         "negative_labels": pa.array([[]] * len(rows), pa.list_(pa.string())),
         "positive_score": pa.array(positive_scores),
         "negative_scores": pa.ListArray.from_arrays(offsets, scores),
-        "negative_origins": pa.array(origins, pa.list_(pa.string())),
+        "negative_origins": pa.ListArray.from_arrays(offsets, pa.array(_ORIGINS).take(pa.array(origin_of))),
     }
     return pa.table([columns[name] for name in PAIRS.names], schema=PAIRS)
