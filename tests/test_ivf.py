@@ -247,6 +247,7 @@ def test_people_are_told_how_documents_were_searched() -> None:
         record("a", {"ivf": used}),
         record("b", {"ivf": used | {"probes": 32, "recall": 1.0}}),
         record("c", {}),
+        {"unit": "imported"},
         record("d", {"ivf": {"documents": 0, "queries": 0}}),
     ]
     told = "12,800 documents in an inverted file, 6 of its 32 lists a query; recall 0.9962, the mean of 512 queries"

@@ -246,7 +246,8 @@ def searched_in_lists(records: Iterable[Mapping[str, Json]]) -> list[tuple[str, 
     """Return (unit, how its documents were searched) of each of a manifest's records that `--ivf-from` had a say in."""
     found = []
     for record in records:
-        counts = record["counts"]
+        # The records of an imported file have none.
+        counts = record.get("counts")
         facts = counts["facts"] if isinstance(counts, Mapping) else {}
         if isinstance(facts, Mapping) and isinstance(ivf := facts.get("ivf"), Mapping) and "lists" in ivf:
             found.append((str(record["unit"]), _how(ivf)))
