@@ -156,8 +156,8 @@ def test_json_holds_whole_texts_in_ascii(release: Release) -> None:
     found = json.loads(output)
     assert output.isascii() and "\x1b" not in output
     assert sorted(found) == [
-        "content_digest", "mining", "profile", "quantiles", "rows", "rules", "sample", "searched", "shortages", "spreads",
-        "tasks",
+        "content_digest", "mining", "profile", "quantiles", "rows", "rules", "sample", "searched", "shortages",
+        "spreads", "tasks",
     ]  # fmt: skip
     assert found["rows"] == 5 and [task["task"] for task in found["tasks"]] == ["asks"]
     assert EVIL + "a" * 500 in [row["query"] for row in found["sample"]]
