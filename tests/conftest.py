@@ -18,6 +18,17 @@ from tests.tiny_encoders import make_cross_encoder, make_tiny_bert, make_tiny_t5
 Once = Callable[[str, Callable[[Path], None]], Path]
 
 
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Let FAISS use so many threads."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(request.param)
+    yield request.param
+    faiss.omp_set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def manners_of_this_process() -> Iterator[None]:
     """What `main` sets for its process (how it takes SIGTERM and shows a fault) ends with the test that called it."""

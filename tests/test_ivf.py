@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,15 +30,6 @@ from tests.stage_memory import generate, give_vectors
 
 K = 64
 ANYWHERE = Search()
-
-
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Let FAISS use so many threads."""
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(request.param)
-    yield request.param
-    faiss.omp_set_num_threads(before)
 
 
 def clustered(seed: int, count: int, clusters: int = 40, step: float = 0.0) -> np.ndarray:
@@ -77,7 +67,7 @@ def test_within_its_lists_a_query_gets_what_brute_force_finds_there_ties_in_orde
     probes, lists = outcome.facts["probes"], outcome.facts["lists"]
     assert isinstance(probes, int) and (lists, probes < 8, outcome.facts["searched_exactly"]) == (32, True, 0)
     inverted = Inverted.of(Documents.of(documents), ANYWHERE)
-    nearest = inverted.nearest(Rows.of(queries), probes, ANYWHERE)
+    nearest = inverted.nearest(Rows.of(queries), probes)
     scores = (queries.astype(np.float64) @ documents.T.astype(np.float64)).astype(np.float32)
     assert len(np.unique(scores[0])) < 2_000
     for row, own in enumerate(scores.tolist()):

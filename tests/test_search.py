@@ -1,6 +1,5 @@
 """Exact search: brute force agrees on ids and order, whatever the shape, the ties, the exclusions and the proposals."""
 
-from collections.abc import Iterator
 from math import fsum
 from pathlib import Path
 
@@ -18,15 +17,6 @@ from medi.mine.two_space import nearest_in_both
 
 NOTHING = np.empty(0, dtype=np.int64)
 Proposals = tuple[np.ndarray, np.ndarray]
-
-
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Let FAISS use so many threads."""
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(request.param)
-    yield request.param
-    faiss.omp_set_num_threads(before)
 
 
 def rounded(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:

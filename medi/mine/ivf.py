@@ -59,6 +59,7 @@ class Inverted:
     place_in_list: np.ndarray
     order: np.ndarray
     starts: np.ndarray
+    search: Search
 
     @staticmethod
     def of(documents: Documents, search: Search) -> "Inverted":
@@ -69,11 +70,11 @@ class Inverted:
         starts = np.searchsorted(nearest[order], np.arange(len(centroids) + 1))
         place_in_list = np.empty(len(order), dtype=np.int64)
         place_in_list[order] = np.arange(len(order)) - starts[nearest[order]]
-        return Inverted(documents, centroids, nearest, place_in_list, order, starts)
+        return Inverted(documents, centroids, nearest, place_in_list, order, starts, search)
 
-    def nearest(self, queries: Rows, probes: int, search: Search) -> np.ndarray:
+    def nearest(self, queries: Rows, probes: int) -> np.ndarray:
         """Return the lists nearest to each query, nearest first, int64 [n, probes]."""
-        return top_k(queries, self.centroids, probes, _none(len(queries)), search).numbers
+        return top_k(queries, self.centroids, probes, _none(len(queries)), self.search).numbers
 
     def members(self, number: int) -> np.ndarray:
         """Return the documents of a list in ascending order, int64 [c]."""
@@ -98,7 +99,7 @@ def top_k_of_many(
     inverted = Inverted.of(among, search)
     lists = len(inverted.centroids)
     sample = _spread(len(asked), _SAMPLED)
-    probes, recall = _probes(inverted, _some(asked, sample), k, _lists_at(excluded, sample), search)
+    probes, recall = _probes(inverted, _some(asked, sample), k, _lists_at(excluded, sample))
     facts |= {"lists": lists, "probes": probes, "recall": round(recall, 4), "sampled": len(sample)}
     if probes == lists:
         found = top_k(asked, among, k, excluded, search)
@@ -111,7 +112,7 @@ def top_k_of_many(
     size = max(_LEAST_BLOCK, search.scan_bytes // (48 * probes + 32 * k))
     for start in range(0, len(asked), size):
         rows = slice(start, min(start + size, len(asked)))
-        block = _Block(inverted, _some(asked, np.arange(rows.start, rows.stop)), probes, k, excluded.part(rows), search)
+        block = _Block(inverted, _some(asked, np.arange(rows.start, rows.stop)), probes, k, excluded.part(rows))
         for part, answer in zip(found, block.answer(), strict=True):
             part[rows] = answer
     short = np.flatnonzero(found.numbers[:, -1] < 0)
@@ -142,14 +143,14 @@ def _trained(documents: Rows) -> np.ndarray:
     return np.asarray(kmeans.centroids)
 
 
-def _probes(inverted: Inverted, queries: Rows, k: int, excluded: Lists, search: Search) -> tuple[int, float]:
+def _probes(inverted: Inverted, queries: Rows, k: int, excluded: Lists) -> tuple[int, float]:
     """Return into how many lists a query must look, and the recall of these queries then; all lists where most must be.
 
     A list that holds a true neighbour gives it, so the recall follows from where the true ones are.
     """
     lists, sizes = len(inverted.centroids), np.diff(inverted.starts)
-    true = top_k(queries, inverted.documents, k, excluded, search).numbers
-    nearest = inverted.nearest(queries, lists, search)
+    true = top_k(queries, inverted.documents, k, excluded, inverted.search).numbers
+    nearest = inverted.nearest(queries, lists)
     rank_of = np.empty_like(nearest)
     np.put_along_axis(rank_of, nearest, np.arange(lists)[None, :], axis=1)
     rows, columns = np.nonzero(true >= 0)
@@ -168,9 +169,9 @@ def _probes(inverted: Inverted, queries: Rows, k: int, excluded: Lists, search: 
 class _Block:
     """Some neighbouring queries, the lists each looks into, and the best that was found so far."""
 
-    def __init__(self, inverted: Inverted, queries: Rows, probes: int, k: int, excluded: Lists, search: Search) -> None:
-        self._inverted, self._queries, self._search = inverted, queries, search
-        nearest = inverted.nearest(queries, probes, search)
+    def __init__(self, inverted: Inverted, queries: Rows, probes: int, k: int, excluded: Lists) -> None:
+        self._inverted, self._queries = inverted, queries
+        nearest = inverted.nearest(queries, probes)
         # Places in `nearest` list by list: who looks into each.
         self._order, self._probes = np.argsort(nearest, axis=None, kind="stable"), probes
         self._starts = np.searchsorted(nearest.ravel()[self._order], np.arange(len(inverted.starts)))
@@ -210,7 +211,7 @@ class _Block:
         """Return the keys of what some queries find in a list, int64 [r, width]."""
         members = self._inverted.members(number)
         documents = _some(self._inverted.documents.vectors, members)
-        found = top_k(_some(self._queries, rows), documents, width, self._excluded(number, rows), self._search)
+        found = top_k(_some(self._queries, rows), documents, width, self._excluded(number, rows), self._inverted.search)
         keys = np.full(found.numbers.shape, NOTHING)
         there = found.numbers >= 0
         keys[there] = keys_of(found.scores[there], members[found.numbers[there]])
