@@ -1,7 +1,7 @@
 """Runs all paired benchmarks and writes benchmarks/RESULTS.md: `python -m benchmarks [NAME ...] [--repeats N]`.
 
-With names, only those run, and only their sections are replaced. Sections of other titles, as that of the training
-step, stay at the end as they are.
+With names, only those run, and only their sections are replaced. What other machines gave, and sections of other
+titles, as that of the training step, stay as they are.
 """
 
 import argparse
@@ -9,6 +9,8 @@ import importlib
 import os
 import platform
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +18,11 @@ from benchmarks import paired
 
 NAMES = ("ingest", "embed", "embed_t5", "two_space", "hard_negatives", "ivf", "shards", "overhead", "growth")
 RESULTS = Path(__file__).with_name("RESULTS.md")
+_OPENING = """# Results
+
+Written by `make bench`: a fresh process for each way, two threads, ways in turn, medians; by machine. What was learned,
+and more of the trainer, is in [NOTES.md](NOTES.md).
+"""
 _VERSIONS = ("torch", "faiss-cpu", "sentence-transformers", "datasets", "pyarrow", "numpy", "isal", "prefect")
 
 
@@ -27,27 +34,52 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.names:
         benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-        sections = sections_of(RESULTS.read_text() if RESULTS.exists() else "")
-        sections[benchmark.title] = paired.section(benchmark, options.repeats or benchmark.repeats)
-        titles = [importlib.import_module(f"benchmarks.{each}").BENCHMARK.title for each in NAMES]
-        titles += [title for title in sections if title not in titles]
-        RESULTS.write_text("\n".join([opening(), *(sections[title] for title in titles if title in sections)]))
+        page = machines_of(RESULTS.read_text() if RESULTS.exists() else "")
+        own = page.setdefault(machine(), Machine())
+        own.about = versions()
+        own.sections[benchmark.title] = paired.section(benchmark, options.repeats or benchmark.repeats)
+        RESULTS.write_text(written(page))
 
 
-def sections_of(page: str) -> dict[str, str]:
-    """Return title -> text of each section of a page."""
-    return {part.splitlines()[0]: f"## {part.rstrip()}\n" for part in re.split(r"^## ", page, flags=re.M)[1:]}
+@dataclass
+class Machine:
+    """What was measured on one machine: `about` are the versions that measured, `sections` are texts by title."""
+
+    about: str = ""
+    sections: dict[str, str] = field(default_factory=dict)
 
 
-def opening() -> str:
-    """Return what stands above the sections: what the page is, the machine, the versions."""
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS)
-    return (
-        "# Results\n\nWritten by `make bench`: a fresh process for each way, two threads, ways in turn, medians.\n"
-        "What was learned, and more of the trainer, is in [NOTES.md](NOTES.md).\n\n"
-        f"Machine: {processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb()} GB, Python "
-        f"{platform.python_version()}. {versions}.\n"
-    )
+def machines_of(page: str) -> dict[str, Machine]:
+    """Return what a page holds, by machine."""
+    found = {}
+    for part in re.split(r"^## ", page, flags=re.M)[1:]:
+        head, *sections = re.split(r"^### ", part, flags=re.M)
+        name, _, about = head.partition("\n")
+        texts = {text.partition("\n")[0]: f"### {text.rstrip()}\n" for text in sections}
+        found[name] = Machine(about.strip(), texts)
+    return found
+
+
+def written(page: Mapping[str, Machine]) -> str:
+    """Return a page: its sections in the order in which `make bench` runs them, others at the end."""
+    titles = [importlib.import_module(f"benchmarks.{name}").BENCHMARK.title for name in NAMES]
+    parts = [_OPENING]
+    for name, own in page.items():
+        parts.append(f"## {name}\n\n{own.about}\n")
+        others = [title for title in own.sections if title not in titles]
+        parts += [own.sections[title] for title in [*titles, *others] if title in own.sections]
+    return "\n".join(parts)
+
+
+def machine() -> str:
+    """Return what is said of this machine: its processor and the wide arithmetic that it has, cores and memory."""
+    return f"{processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb()} GB"
+
+
+def versions() -> str:
+    """Return the versions of what is measured and of what measures."""
+    found = ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS)
+    return f"Python {platform.python_version()}, {found}."
 
 
 def processor() -> str:

@@ -116,11 +116,22 @@ def section(benchmark: Benchmark, repeats: int, folder: Path | None = None) -> s
                 runs.append(_in_process(benchmark.module, way, place))
                 told = f"{runs[-1]['seconds']:.2f} s, load {os.getloadavg()[0]:.1f}"
                 print(f"{benchmark.module} {number + 1}/{repeats} {way}: {told}", file=sys.stderr, flush=True)
-    lines = [f"## {benchmark.title}", "", said, "", f"`python -m {benchmark.module}`, medians of {repeats}.", ""]
+    how = f"`python -m {benchmark.module}`, medians of {repeats}, {state()}."
+    lines = [f"### {benchmark.title}", "", said, "", how, ""]
     lines += [*_table(taken), "", *(_reached(ratio, taken) for ratio in benchmark.ratios)]
     if benchmark.draw:
         lines += ["", benchmark.draw(taken)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def state() -> str:
+    """Return which code is measured: its commit, and whether it was changed since."""
+    call = ("git", "-C", str(Path(__file__).parent))
+    commit, changed = (
+        subprocess.run((*call, *args), capture_output=True, text=True, check=False).stdout.strip()
+        for args in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "--", "../medi", "../pipelines"))
+    )
+    return f"commit {commit}{' and changes' if changed else ''}" if commit else "outside of a checkout"
 
 
 def _in_process(module: str, way: str, folder: Path) -> dict:

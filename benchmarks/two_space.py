@@ -60,13 +60,16 @@ def ours(folder: Path) -> paired.Measured:
     inputs, outputs = _vectors(folder)
     itself = Lists.of(list(np.arange(len(inputs))[:, None]))
     found: list[np.ndarray] = []
+    search = Search()
 
     def work() -> dict[str, str]:
-        sides = nearest_in_both(inputs, outputs, K, itself, Search())
+        sides = nearest_in_both(inputs, outputs, K, itself, search)
         found.extend(side.numbers for side in sides)
         return {}
 
-    return _judged(paired.measure(work), found, folder)
+    measured = _judged(paired.measure(work), found, folder)
+    counts = {"decided from lists": search.decided.listed, "scanned": search.decided.scanned}
+    return replace(measured, found={**measured.found, **counts})
 
 
 def by_faiss(folder: Path) -> paired.Measured:

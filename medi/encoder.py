@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MAX_LENGTH_TOKENS = 512
+# Processors whose instructions know no bfloat16.
+_WITHOUT_BFLOAT16 = ("cpu-avx512", "cpu-avx2")
 
 
 class Encoder(Protocol):
@@ -184,6 +186,13 @@ def cpu_arithmetic(dtype: str, extensions: Mapping[str, Sequence[str]], flags: s
     if dtype == "bfloat16" and "amx_bf16" in flags:
         return "cpu-amxbf16"
     return "cpu-avx512bf16" if dtype == "bfloat16" and "avx512_bf16" in flags else "cpu-avx512"
+
+
+def slowness_of(dtype: str, arithmetic: str) -> str:
+    """Return what a person should know of a dtype on that kind of processor: "" but for one that only slows it down."""
+    if dtype != "bfloat16" or arithmetic not in _WITHOUT_BFLOAT16:
+        return ""
+    return "--dtype bfloat16: this processor has no instructions for it and takes several times as long as in float32"
 
 
 def read_settings(path: Path) -> dict[str, object]:

@@ -190,3 +190,13 @@ def test_a_gpu_that_torch_cannot_use_says_how_to_do_without(tiny_encoder: Path) 
 def test_the_processor_is_named(extensions: dict[str, list[str]], flags: str, float32: str, bfloat16: str) -> None:
     assert encoder.cpu_arithmetic("float32", extensions, flags) == float32
     assert encoder.cpu_arithmetic("bfloat16", extensions, flags) == bfloat16
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "slow"),
+    [("cpu-avx2", True), ("cpu-avx512", True), ("cpu-avx512bf16", False), ("cpu-amxbf16", False), ("cuda-sm90", False)],
+)
+def test_a_dtype_that_only_slows_a_processor_down_is_told(arithmetic: str, slow: bool) -> None:
+    told = "--dtype bfloat16: this processor has no instructions for it and takes several times as long as in float32"
+    assert encoder.slowness_of("bfloat16", arithmetic) == (told if slow else "")
+    assert encoder.slowness_of("float32", arithmetic) == ""

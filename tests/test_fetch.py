@@ -6,6 +6,7 @@ import pickle
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from medi.fetch import (
     remote_files,
     remote_sizes,
 )
+from medi.fetch.local import alone
 from medi.source import File, Source, Variant, pair
 from tests.hub_server import Fault, Hub, Repository, environment, serving
 
@@ -115,6 +117,26 @@ def test_failures_that_pass_are_waited_for_and_said(
     assert any(words in line for line in said), said
     # What had arrived was not sent again.
     assert hub.sent_bytes[FILE_PATH] == len(ROWS)
+
+
+def test_a_file_that_another_build_fetches_is_waited_for_and_that_is_said(
+    hub: Hub, settings: Settings, said: list[str]
+) -> None:
+    fetch(AGNEWS, settings)
+    (there,) = settings.hub.rglob("agnews.jsonl.gz")
+    waiting = threading.Event()
+
+    def hear(line: str) -> None:
+        said.append(line)
+        waiting.set()
+
+    said.clear()
+    with ThreadPoolExecutor(1) as other:
+        with alone(there):
+            fetched = other.submit(fetch, AGNEWS, replace(settings, say=hear))
+            assert waiting.wait(30) and not fetched.done()
+        assert fetched.result(30) == [ROWS]
+    assert said == [f"hub:{REPO}@main agnews.jsonl.gz: waiting for another build that fetches it"]
 
 
 def test_progress_begins_with_what_is_here(hub: Hub, settings: Settings) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from medi.encoder import arithmetic_of, slowness_of
 from medi.instruct import load_instructions
 from pipelines.cli.app import main
 from pipelines.cli.build import build
@@ -141,6 +142,17 @@ def test_an_encoder_that_is_not_here_is_not_asked_for(tmp_path: Path) -> None:
     assert found["encoder"]["parameters"] == 12 * 12 * 768**2  # type: ignore[call-overload]
     # Its weights are to be fetched, 32,000 words of 768 numbers among them.
     assert stage(found, "fetch")["amount"] == {"value": 4 * (12 * 12 * 768**2 + 32_000 * 768), "basis": "guessed"}
+
+
+def test_what_a_plan_cannot_hold_is_a_note_and_so_is_a_dtype_that_slows_down(
+    cut: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    asked = ("--ivf-from", "90000", "--dtype", "bfloat16", "--device", "cpu")
+    found = planned(*options(cut, tmp_path, tiny_encoder), *asked)
+    slow = slowness_of("bfloat16", arithmetic_of("bfloat16", with_gpu=False))
+    not_held = "--ivf-from 90000: this plan is that of a search of all documents"
+    notes: list[str] = [str(note) for note in found["notes"]]
+    assert not_held in notes and [note for note in notes if note.startswith("--dtype")] == ([slow] if slow else [])
 
 
 def test_large_files_that_nobody_has_read_are_not_read(tmp_path: Path, tiny_encoder: Path) -> None:

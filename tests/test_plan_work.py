@@ -18,7 +18,7 @@ from medi.plan.figures import COUNTED, EXACT, GUESSED, Figure, total
 from medi.plan.lengths import batches, counter_of, mean_tokens, tokens_of, typical, whole_batches
 from medi.plan.model import KNOWN, Model, model_of
 from medi.plan.peek import peek, peek_task
-from medi.plan.rates import Rate, counted_rate, table_rate
+from medi.plan.rates import Rate, counted_rate, search_rate, table_rate
 from medi.plan.work import Left, Machine, Part, merged, stages
 from medi.sources import by_name
 
@@ -186,6 +186,10 @@ def test_rates_by_device() -> None:
     slow, fast = (table_rate(name, "bfloat16", 1_024, 2).flops for name in ("cuda-sm80", "cuda-sm90"))
     assert 1e13 < slow < fast < 1e15
     assert table_rate("cpu-riscv64", "float32", 384, 1).flops < one
+    # Without instructions for bfloat16 it is slower than float32, with them faster.
+    assert table_rate("cpu-avx512", "bfloat16", 384, 1).flops < one / 3
+    assert table_rate("cpu-amxbf16", "bfloat16", 384, 1).flops > one * 3
+    assert search_rate("cpu-amxbf16", 1) > 2 * search_rate("cpu-avx512", 1) > 2 * search_rate("cpu-aarch64", 1)
 
 
 def test_ids_and_lengths_are_read_without_a_loop() -> None:

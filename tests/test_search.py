@@ -161,8 +161,10 @@ def test_one_query_with_very_many_excluded_documents_costs_the_others_nothing(le
 
     nearest = np.argsort(-scores_of(queries[7], documents), kind="stable")[:length]
     excluded = [nearest if row == 7 else NOTHING for row in range(50)]
-    found = top_k(queries, documents, 20, Lists.of(excluded), propose=counted)
+    search = Search()
+    found = top_k(queries, documents, 20, Lists.of(excluded), search, counted)
     assert widths == [(50, 26)]
+    assert (search.decided.listed, search.decided.scanned) == (49, 1)
     assert_same(found, brute_force(queries, documents, 20, excluded))
     assert found.barred[7] == length
 

@@ -240,6 +240,8 @@ def test_json_holds_it_all(release: Path, capsys: pytest.CaptureFixture[str]) ->
             ["--why", "NQ/0", "--task", "NQ"],
             "--why NQ/0 and --task NQ: the one shows a row, the other a task; give one",
         ),
+        (["--why", "NQ/0", "--n", "0"], "--why NQ/0 and --n 0: the one shows a row, the other random rows; give one"),
+        (["--why", "NQ/0", "--seed", "7"], "--why NQ/0 and --seed 7: the one shows a row, the other random rows"),
         (["--raw", "x"], "--raw x: says where --why finds what a release does not hold; give --why ID"),
         (["--workspace", "x"], "--workspace x: says where --why finds what a release does not hold; give --why ID"),
         (["--why", "NQ/0"], "no row 'NQ/0' in "),

@@ -117,7 +117,7 @@ def arrive(remote: Remote, settings: Settings) -> _Arrival:
 
     Raises NotThere where the place lacks it, MediError where it fails, is damaged, changed, or missing offline.
     """
-    with alone(remote.target(settings)):
+    with alone(remote.target(settings), lambda: _say_it_waits(remote, settings)):
         for _ in range(2):
             if not remote.target(settings).is_file():
                 remote = _fetch_whole(remote, settings)
@@ -139,11 +139,16 @@ def prefix(remote: Remote, size_bytes: int, settings: Settings) -> LocalFile:
     known_bytes = remote.size_bytes
     if remote.path.endswith(".parquet") or (known_bytes is not None and known_bytes <= size_bytes):
         return fetch_all([remote], settings)[0]
-    with alone(remote.target(settings)):
+    with alone(remote.target(settings), lambda: _say_it_waits(remote, settings)):
         remote, path = _cut(remote, size_bytes, settings)
         arrival = _checked(remote, _local(remote, path, path != remote.target(settings), settings), settings)
     note_all([arrival], settings)
     return arrival.local
+
+
+def _say_it_waits(remote: Remote, settings: Settings) -> None:
+    """Say that another build fetches this file."""
+    settings.say(f"{remote.what}: waiting for another build that fetches it")
 
 
 def prefix_bytes(wanted_bytes: int) -> int:

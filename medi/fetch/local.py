@@ -108,17 +108,22 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def alone(path: Path, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Keep other builds from writing the same file while the block runs; its folder is made.
 
+    Where another build has it, `wait` is called before that is waited for.
     Raises MediError where the folder cannot be written.
     """
-    from filelock import FileLock
+    from filelock import FileLock, Timeout
 
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            wait()
+            lock.acquire()
     except OSError as error:
         raise MediError(f"{path.parent} cannot be written: {error.strerror}; choose another --workspace") from error
     try:

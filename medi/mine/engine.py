@@ -33,6 +33,23 @@ class Proposal(NamedTuple):
     floor: np.ndarray
 
 
+class Decided:
+    """How many queries were `listed`, answered from a proposal shown to hold their best, and how many were `scanned`.
+
+    Threads may count at once.
+    """
+
+    def __init__(self) -> None:
+        self.listed = self.scanned = 0
+        self._lock = Lock()
+
+    def count(self, listed: int, scanned: int) -> None:
+        """Add the queries of one search."""
+        with self._lock:
+            self.listed += listed
+            self.scanned += scanned
+
+
 # FAISS on a GPU finds no more, and on a CPU a scan of all documents costs no more than so long a list.
 LAST_PROPOSAL = 2_048
 _GPU_BYTES = 512 << 20

@@ -5,14 +5,14 @@ the k-th score; the other queries are scanned whole. So the answer depends on ne
 and top-k is a prefix of top-(k+n).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from medi.lanes import MOST_LANES, lanes
-from medi.mine.engine import LAST_PROPOSAL, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
+from medi.mine.engine import LAST_PROPOSAL, Decided, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
 from medi.mine.shortlist import Halves, pays
 from medi.mine.vectors import Rows
@@ -34,11 +34,13 @@ _SCANNED_TOGETHER = 4_096
 class Search:
     """What a search may use; never part of an identity, for the answer does not depend on it.
 
-    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one.
+    `scan_bytes` bounds the blocks of a search (but never below one query), `gpu` says that `find_gpu` found one;
+    `decided` counts how its queries were answered.
     """
 
     scan_bytes: int = SCAN_BYTES
     gpu: bool = False
+    decided: Decided = field(default_factory=Decided, compare=False)
 
 
 ANYWHERE = Search()
@@ -53,6 +55,12 @@ class Found(NamedTuple):
     numbers: np.ndarray
     scores: np.ndarray
     barred: np.ndarray
+
+    @staticmethod
+    def nothing(count: int, k: int) -> "Found":
+        """Return what so many queries find among no documents."""
+        numbers, scores = np.full((count, k), -1, dtype=np.int64), np.full((count, k), -np.inf, dtype=np.float32)
+        return Found(numbers, scores, np.zeros(count, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -151,11 +159,7 @@ def top_k(
         MediError: a vector is not finite or has no length.
     """
     count = len(queries)
-    found = Found(
-        np.full((count, k), -1, dtype=np.int64),
-        np.full((count, k), -np.inf, dtype=np.float32),
-        np.zeros(count, dtype=np.int64),
-    )
+    found = Found.nothing(count, k)
     if not count or not len(documents):
         return found
     queries, documents = Rows.of(queries), Documents.of(documents)
@@ -168,6 +172,7 @@ def top_k(
     elif width <= LAST_PROPOSAL:
         left = _by_faiss(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
+    search.decided.count(count - len(left), len(left))
     return found
 
 

@@ -72,13 +72,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a build will run on: the encoder's rate, its model and shapes, what of it is to be fetched, the runner."""
+    """What a build will run on: the encoder's rate, its model and shapes, what of it is to be fetched, the runner.
+
+    `search_flops` are the operations a second of the search for candidates.
+    """
 
     rate: rates.Rate
     model: Model
     shapes: Shapes
     encoder_bytes: float = 0.0
     runner: str = "threads"
+    search_flops: float = rates.search_rate("cpu", 1)
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,7 @@ def _seconds(left: Left, flops: float, machine: Machine) -> dict[str, float]:
         "ingest": rates.INGEST_SECONDS_OF_BYTE * left.ingest_bytes + rates.INGEST_SECONDS_OF_ROW * left.ingest_rows,
         "tokens": rates.TOKENS_SECONDS_OF_TOKEN * left.tokens,
         "embed": flops / machine.rate.flops,
-        "mine": rates.MINE_SECONDS_OF_ROW * left.mine_rows + rates.MINE_SECONDS_OF_FLOP * left.search_flops,
+        "mine": rates.MINE_SECONDS_OF_ROW * left.mine_rows + left.search_flops / machine.search_flops,
         "release": rates.RELEASE_SECONDS_OF_ROW * left.release_rows + rates.RELEASE_SECONDS * bool(left.release_rows),
     }
 

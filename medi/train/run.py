@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from medi import fetch
+from medi.encoder import arithmetic_of, slowness_of
 from medi.errors import MediError, UsageError
 from medi.store import Store
 from medi.train.ablations import SUPER_NI, chosen, instructions
@@ -31,6 +32,7 @@ from medi.train.model import load_model, tokenizer_of
 from medi.train.recipe import Recipe, Resources
 
 if TYPE_CHECKING:
+    import torch
     from accelerate import Accelerator
     from sentence_transformers import SentenceTransformer
 
@@ -115,7 +117,7 @@ def _go_on(job: Job, ready: _Ready, accelerator: "Accelerator", keeper: Keeper, 
     first_step = (keeper.steps() or [0])[-1]
     if job.resume and not first_step:
         raise UsageError(f"--resume: {keeper.run} holds no step to go on from; leave the option out to begin")
-    _announce(ready, first_step, watcher)
+    _announce(ready, first_step, accelerator.device, watcher)
     model = ready.model
     if first_step:
         model = load_model(job.model, keeper.folder(first_step), ready.recipe.max_length, accelerator.device)
@@ -196,7 +198,7 @@ def _task_rows(task: Task, recipe: Recipe) -> TaskRows:
     return TaskRows(task.name, task.name if source == SUPER_NI else source, task.first_row, negatives)
 
 
-def _announce(ready: _Ready, first_step: int, watcher: Watcher) -> None:
+def _announce(ready: _Ready, first_step: int, device: "torch.device", watcher: Watcher) -> None:
     """Say the recipe, what the plan leaves out of an epoch, and where the run begins."""
     for name, value in ready.recipe.to_json().items():
         watcher.say(f"  {name.replace('_', ' ')}: {value if isinstance(value, str) else json.dumps(value)}")
@@ -208,6 +210,9 @@ def _announce(ready: _Ready, first_step: int, watcher: Watcher) -> None:
         watcher.say(f"rows an epoch leaves out ({reason}): {', '.join(parts)}")
     if first_step:
         watcher.say(f"going on behind step {first_step:,}")
+    dtype = ready.recipe.dtype
+    if device.type == "cpu" and (slowness := slowness_of(dtype, arithmetic_of(dtype, with_gpu=False))):
+        watcher.say(slowness)
     watcher.begin(first_step, ready.recipe.max_steps, share_seen(ready.tasks, ready.recipe))
 
 

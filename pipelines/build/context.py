@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from medi import fetch, rescore
-from medi.encoder import EncoderSpec, LoadedEncoder, describe, load
+from medi.encoder import EncoderSpec, LoadedEncoder, describe, load, slowness_of
 from medi.installed import check_faiss
 from medi.instruct import Instructions, load_instructions
 from medi.mine import Search
@@ -173,4 +173,6 @@ def _instructions() -> Instructions:
 
 @cache
 def _loaded(spec: EncoderSpec, files: fetch.EncoderFiles, how: fetch.Settings) -> LoadedEncoder:
+    if slowness := slowness_of(spec.dtype, spec.arithmetic):
+        _say(slowness)
     return load(spec, fetch.fetch_encoder(files, how))

@@ -3,12 +3,12 @@
 It looks into the store with the steps of the build itself, so that what it finds is what the build will find.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medi import fetch
-from medi.encoder import EncoderSpec, arithmetic_of, read_settings
+from medi.encoder import EncoderSpec, arithmetic_of, read_settings, slowness_of
 from medi.errors import MediError, UsageError
 from medi.fetch.local import is_remembered
 from medi.fixed_shapes import GPU_SHAPES, SHAPES, shapes_for
@@ -16,7 +16,7 @@ from medi.plan.counted import chunk_work
 from medi.plan.disk import free_bytes, in_words
 from medi.plan.lengths import counter_of
 from medi.plan.model import KNOWN, UNKNOWN, Model, model_of
-from medi.plan.rates import DEVICES, Rate, counted_rate, table_rate
+from medi.plan.rates import DEVICES, Rate, counted_rate, search_rate, table_rate
 from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
 from medi.release import open_release
 from medi.source import Source
@@ -71,17 +71,29 @@ def plan(settings: Settings, device: str | None = None) -> Forecast:
     release = _release_in_place(context, groups) if whole else None
     if release:
         sources = [replace(part, left=replace(part.left, release_rows=0.0)) for part in sources]
-    if settings.rescore is not None:
-        notes.append(f"--rescore {settings.rescore}: the time of a cross-encoder is not in this plan")
+    notes += _limits(settings, context.spec)
     is_encoding = any(part.left.texts.value for part in sources)
     rate = _rate(context, model, is_encoding)
-    machine = Machine(rate, model, context.spec.shapes, context.encoder_files.missing_bytes or 0.0, settings.runner)
+    missing_bytes = context.encoder_files.missing_bytes or 0.0
+    # FAISS for the CPU is the one that medi installs, also beside a GPU.
+    search_flops = search_rate(arithmetic_of("bfloat16", with_gpu=False), usable_cores())
+    machine = Machine(rate, model, context.spec.shapes, missing_bytes, settings.runner, search_flops)
     tokens, flops = encoding(sources, machine)
     found = stages(sources, machine)
     short = sum(stage.disk_bytes.value for stage in found) - free_bytes(context.workspace)
     return Forecast(
         sources, found, machine, context.spec, (tokens, flops), notes, release, usable_cores(), max(short, 0.0)
     )
+
+
+def _limits(settings: Settings, spec: EncoderSpec) -> Iterator[str]:
+    """Yield what of a build this plan does not hold, and what makes it slow."""
+    if slowness := slowness_of(spec.dtype, spec.arithmetic):
+        yield slowness
+    if settings.ivf_from is not None:
+        yield f"--ivf-from {settings.ivf_from}: this plan is that of a search of all documents"
+    if settings.rescore is not None:
+        yield f"--rescore {settings.rescore}: the time of a cross-encoder is not in this plan"
 
 
 def _context(settings: Settings, device: str | None, notes: list[str]) -> tuple[Context, Model]:

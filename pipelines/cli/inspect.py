@@ -1,6 +1,7 @@
 """`medi inspect DIR`: shows a release (tasks, lengths, scores, rows) to a person in 80 columns, or to a program."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 OwnFiles = Annotated[
     list[Path] | None, typer.Option(metavar="FILE", help="With --why: the Python file of a source of your own.")
 ]
+_SHOWN_ROWS = 3
 _QUANTILES = ("least", "5%", "25%", "50%", "75%", "95%", "most")
 
 
 def inspect(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A release.")],
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Only this task, or all tasks of a source.")] = None,
-    n: Annotated[int, typer.Option(min=0, metavar="N", help="Random rows to show.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which random rows.")] = 0,
+    n: Annotated[int | None, typer.Option(min=0, metavar="N", help="Random rows to show.  [default: 3]")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Which random rows.  [default: 0]")] = None,
     why: Annotated[str | None, typer.Option(metavar="ID", help="The whole story of this row.")] = None,
     raw: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --why: the raw files.  [default: those of the build]")
@@ -44,7 +46,7 @@ def inspect(
     Tasks, rows, lengths, scores, how negatives were mined, and random rows. With --why one row: its raw record, what
     cleaning did, its candidates and which rule dropped which, its instruction's slots, its shard.
     """
-    _check_together(why, task, (raw, workspace, *(source or ())))
+    _check_together(why, {"--task": task, "--n": n, "--seed": seed}, (raw, workspace, *(source or ())))
     if why is not None:
         from pipelines.cli.why import tell
 
@@ -54,7 +56,7 @@ def inspect(
 
     release = open_release(folder)
     summary = summarise(release, task)
-    rows = random_rows(release, n, seed, task)
+    rows = random_rows(release, _SHOWN_ROWS if n is None else n, seed or 0, task)
     if as_json:
         print(json.dumps(asdict(summary) | {"quantiles": QUANTILES, "sample": rows}, indent=1))
         return
@@ -70,10 +72,12 @@ def inspect(
         console.print(part)
 
 
-def _check_together(why: str | None, task: str | None, places: tuple[Path | None, ...]) -> None:
+def _check_together(why: str | None, others: Mapping[str, object], places: tuple[Path | None, ...]) -> None:
     """Raise UsageError for options that say nothing together."""
-    if why is not None and task is not None:
-        raise UsageError(f"--why {why} and --task {task}: the one shows a row, the other a task; give one of them")
+    other = next((f"{option} {value}" for option, value in others.items() if value is not None), "")
+    if why is not None and other:
+        what = "a task" if other.startswith("--task") else "random rows"
+        raise UsageError(f"--why {why} and {other}: the one shows a row, the other {what}; give one of them")
     options = ("--raw", "--workspace", *["--source"] * (len(places) - 2))
     for option, place in zip(options, places, strict=True):
         if why is None and place is not None:
