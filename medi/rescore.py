@@ -17,6 +17,7 @@ from medi.encoder import EncoderSpec
 from medi.errors import MediError, UsageError
 from medi.fetch import EncoderFiles, Settings, fetch_encoder, find_encoder
 from medi.fixed_shapes import SHAPES, shapes_for
+from medi.screen import many
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -114,7 +115,7 @@ class CrossScorer:
         if len(bad):
             first = int(bad[0])
             raise MediError(
-                f"--rescore {self._spec.name}: {len(bad)} scores are not finite (first: {scores[first]} for pair "
+                f"--rescore {self._spec.name}: {many(len(bad), 'score')} not finite (first: {scores[first]}, of pair "
                 f"{first}, query {pairs[first][0][:60]!r}); choose another cross-encoder"
             )
         return scores

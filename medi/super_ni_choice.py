@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from medi.errors import UsageError
+from medi.screen import many
 
 _SHOWN = 10
 
@@ -34,7 +35,7 @@ def choose_tasks(
     if absent and choice != "listed":
         more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
         raise UsageError(
-            f"{choice} names {len(absent)} unknown Super-NI tasks: {', '.join(sorted(absent)[:_SHOWN])}{more}; "
+            f"{choice} names {many(len(absent), 'unknown Super-NI task')}: {', '.join(sorted(absent)[:_SHOWN])}{more}; "
             "a task is named as its file, without .json"
         )
     return sorted(wanted - absent), sorted(absent)

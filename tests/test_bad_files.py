@@ -191,7 +191,7 @@ def test_marks_of_unicode_inside_a_text_are_no_line_ends(tmp_path: Path, name: s
     assert len(rows) == RECORDS and changed in {row["query"] for row in rows} and not counts.mended
 
 
-@pytest.mark.parametrize("name", ["array of two", "DPR"])
+@pytest.mark.parametrize("name", ["array of two", pytest.param("DPR", marks=pytest.mark.slow)])
 def test_a_record_of_50_mb_is_read_and_one_beyond_64_is_bad(tmp_path: Path, name: str) -> None:
     layout = LAYOUTS[name]
     good = json.dumps(query_of(layout, 4)).encode()

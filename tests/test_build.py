@@ -80,6 +80,7 @@ def test_each_unit_that_fails_is_a_line(cut: Path, tiny_encoder: Path, tmp_path:
     assert last.startswith("medi: 2 sources or tasks failed, nothing is published; ")
 
 
+@pytest.mark.slow
 def test_what_has_no_file_is_told_and_in_the_manifest(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     raw, workspace = tmp_path / "raw", tmp_path / "w"
     shutil.copytree(cut / "super_ni", raw / "super_ni")
@@ -103,6 +104,7 @@ def test_what_has_no_file_is_told_and_in_the_manifest(cut: Path, tiny_encoder: P
     assert began <= run["started"] < ended
 
 
+@pytest.mark.slow
 def test_a_task_outside_the_list_is_fetched_by_its_name(tiny_encoder: Path, tmp_path: Path) -> None:
     hub, names = Hub(), tmp_path / "names.txt"
     publish_task(

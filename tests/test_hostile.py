@@ -448,6 +448,7 @@ def test_the_card_holds_nothing_that_acts(tmp_path: Path) -> None:
 # No token is kept.
 
 
+@pytest.mark.slow
 def test_no_token_and_no_password_is_kept_or_said(tiny_encoder: Path, tmp_path: Path) -> None:
     """A build that fetches and one that fails, with secrets everywhere a client looks for them."""
     files = {

@@ -235,6 +235,7 @@ def test_a_build_gets_over_trouble_and_is_repeated_without_a_network(
     assert files_of(tmp_path / "w" / "out") == files_of(tmp_path / "calm" / "out")
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_under_its_name_fails_its_source_and_says_what_changed(
     hub: Hub, tiny_encoder: Path, tmp_path: Path
 ) -> None:

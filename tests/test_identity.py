@@ -160,8 +160,11 @@ def parts(path: Path, records: list[str], opening: str, between: str, closing: s
     ("asked", "expected"),
     [
         ("--scale 0.5", of("ingest", *SETS) | of("sample", *ALL)),
-        ("--scale 0.001", of("ingest", *SETS) | of("sample", *ALL)
-         | of(ALONG, "gooaq_pairs", "NQ", "WikiAnswers", "AllNLI") | of("instruct", LABEL, TEXT, CHOICE)),
+        pytest.param(
+            "--scale 0.001", of("ingest", *SETS) | of("sample", *ALL)
+            | of(ALONG, "gooaq_pairs", "NQ", "WikiAnswers", "AllNLI") | of("instruct", LABEL, TEXT, CHOICE),
+            marks=pytest.mark.slow,
+        ),
         ("--negatives 2", of("mine audit sample instruct", *ALL)),
         ("--fill random", of("mine", *ALL)),
         ("--profile clean", of("near", *SETS) | of("mine", "msmarco")
@@ -177,6 +180,7 @@ def test_an_option_runs_what_hangs_on_it_and_encodes_nothing(
     assert sorted(vector_ids(workspace)) == sorted(vector_ids(built))
 
 
+@pytest.mark.slow
 def test_another_seed_draws_again_and_encodes_only_texts_that_were_never_drawn(built: Path, again: Again) -> None:
     workspace, ran = again("--seed", "1")
     # A Super-NI task is cut to its quota by score: the same pairs in the same order, whatever the seed.

@@ -115,7 +115,7 @@ def test_a_score_that_is_not_finite_names_its_pair(tiny_cross_encoder: Path, tmp
     weights["bert.embeddings.word_embeddings.weight"][vocabulary["z"]] = np.nan
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     broken = load_cross_encoder(str(folder), None, True, tmp_path)
-    with pytest.raises(MediError, match=r"1 scores are not finite \(first: nan for pair 2, query 'a z'\)"):
+    with pytest.raises(MediError, match=r"1 score not finite \(first: nan, of pair 2, query 'a z'\)"):
         broken.score([("a", "b"), ("a", "c"), ("a z", "b")])
 
 

@@ -51,6 +51,7 @@ def test_what_may_not_be_read_fails_alone(tiny_encoder: Path, tmp_path: Path) ->
     assert artifacts(workspace)["mine", "AllNLI"] == kept["mine", "AllNLI"]
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_be_read_keeps_a_finished_build_from_being_published(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:

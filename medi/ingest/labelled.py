@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from medi.errors import MediError
 from medi.schema import ROWS, Counts, fold, row_id, table_of
+from medi.screen import many
 
 
 def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Table, Counts]:
@@ -25,7 +26,9 @@ def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Tabl
     counts.facts |= {"kind": "label", "evidence": evidence}
     if len(classes) < 2:
         told = f"the one label {next(iter(classes))!r}" if classes else "no label of their own"
-        raise MediError(f"{source_name}: {len(rows)} texts have {told}; two are needed, name another --label-field")
+        raise MediError(
+            f"{source_name}: {many(len(rows), 'text')} with {told}; two labels are needed, name another --label-field"
+        )
     counts.dropped = +counts.dropped
     counts.rows_out = len(kept)
     return table_of(kept, ROWS).sort_by("id"), counts.check(f"ingest of {source_name}")

@@ -20,6 +20,7 @@ import numpy as np
 from medi import fetch
 from medi.encoder import arithmetic_of, slowness_of
 from medi.errors import MediError, UsageError
+from medi.screen import many
 from medi.store import Store
 from medi.train.ablations import SUPER_NI, chosen, instructions
 from medi.train.batches import TaskRows, plan
@@ -255,7 +256,7 @@ def _account(journal: Journal, recipe: Recipe) -> str:
     """Return what a person should know of a finished run: what was cut, and whether batches were there in time."""
     cut = journal.truncated()
     most = ", ".join(f"{task} {texts:,}" for task, texts in cut.most_common(_TASKS_SHOWN))
-    told = f"{cut.total():,}" + (f" in {len(cut)} tasks, most in {most}" if cut else "")
+    told = f"{cut.total():,}" + (f" in {many(len(cut), 'task')}, most in {most}" if cut else "")
     idle = journal.steps_without_gradient()
     return (
         f"texts cut at {recipe.max_length} tokens: {told}; waited for batches {journal.waited_share():.2%} of the time"

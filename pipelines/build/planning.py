@@ -19,6 +19,7 @@ from medi.plan.model import KNOWN, UNKNOWN, Model, model_of
 from medi.plan.rates import DEVICES, Rate, counted_rate, search_rate, table_rate
 from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
 from medi.release import open_release
+from medi.screen import many
 from medi.source import Source
 from pipelines.build.context import Context, prepare
 from pipelines.build.failures import failure_of
@@ -153,7 +154,7 @@ def _groups(context: Context, notes: list[str]) -> list[Group]:
     if absent := [n for n in wanted if n in planned.absent or (n not in large and n not in others and large)]:
         notes.append(f"no file in {settings.raw}: {', '.join(absent)}")
     if planned.absent_tasks:
-        notes.append(f"no file in {settings.raw} of {len(planned.absent_tasks)} listed Super-NI tasks")
+        notes.append(f"no file in {settings.raw} of {many(len(planned.absent_tasks), 'listed Super-NI task')}")
     notes += [f"cannot be read: {line}" for line in planned.failed]
     return [*(located(context, group) for group in planned.groups), *groups]
 

@@ -34,7 +34,7 @@ def show_left_out(reporter: Reporter, settings: Settings, plan: Plan) -> None:
     if plan.absent_tasks:
         named = _few(plan.absent_tasks)
         reporter.say(
-            f"{SUPER_NI}: no file in {settings.raw} of {len(plan.absent_tasks)} listed tasks, left out: {named}"
+            f"{SUPER_NI}: no file in {settings.raw} of {many(len(plan.absent_tasks), 'listed task')}, left out: {named}"
         )
     units = [unit for group in plan.groups for unit in group.units]
     others = [f"{unit.name}={unit.variant}" for unit in units if unit.variant != unit.declared.variants[0].name]
