@@ -166,7 +166,7 @@ def test_labelled_texts_are_mined_by_their_label(tmp_path: Path, call: list[str]
 def test_one_label_is_too_few(tmp_path: Path, call: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     path = write_lines(tmp_path / "moods.jsonl", [{"text": f"film {n}", "mood": "fine"} for n in range(4)])
     assert main(["build", "--pairs", str(path), "--query-field", "text", "--label-field", "mood", *call]) == 1
-    said = "moods: 4 texts with the one label 'fine'; two labels are needed, name another --label-field\n"
+    said = "moods: its texts have the one label 'fine' (4 in all); two are needed, name another --label-field\n"
     assert capsys.readouterr().err.endswith(said)
 
 

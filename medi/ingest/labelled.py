@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from medi.errors import MediError
 from medi.schema import ROWS, Counts, fold, row_id, table_of
-from medi.screen import many
 
 
 def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Table, Counts]:
@@ -27,7 +26,7 @@ def labelled(table: pa.Table, counts: Counts, source_name: str) -> tuple[pa.Tabl
     if len(classes) < 2:
         told = f"the one label {next(iter(classes))!r}" if classes else "no label of their own"
         raise MediError(
-            f"{source_name}: {many(len(rows), 'text')} with {told}; two labels are needed, name another --label-field"
+            f"{source_name}: its texts have {told} ({len(rows):,} in all); two are needed, name another --label-field"
         )
     counts.dropped = +counts.dropped
     counts.rows_out = len(kept)
