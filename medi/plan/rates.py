@@ -3,6 +3,7 @@
 An earlier build's chunks of vectors in the workspace say better than any table how fast the encoder is here.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,18 +11,13 @@ import numpy as np
 
 from medi.encoder import slowness_of
 
-# GFLOP/s of one core, by arithmetic, for models 384 and at least 768 wide: BERT (6 layers of 384) and T5 (12 of 768)
-# forward in batches of 2,048 tokens, torch 2.13, one thread of a Xeon of 2.6 GHz with AVX-512 and AMX, CPU seconds,
-# median of 4 (fp32 94 to 105 and 104 to 115, bf16 311 to 352 and 474 to 543). AVX2 is half as wide; bf16 without AMX
-# has twice the products of fp32 and as much else to do. The last is a guess for what is no x86.
-_CORE_GFLOPS = {
-    "cpu-avx512": (95, 108),
-    "cpu-amxbf16": (320, 510),
-    "cpu-avx512bf16": (140, 180),
-    "cpu-avx2": (50, 55),
-    "cpu": (30, 35),
-}
-# What bfloat16 leaves of a speed where no instruction knows it: 0.28 of float32's, products of 2,048 by 768 by 768.
+# GFLOP/s of one core of the reference, a Xeon of 2.6 GHz with AVX-512 and AMX, for models 384 and at least 768 wide:
+# BERT (6 layers of 384) and T5 (12 of 768) forward in batches of 2,048 tokens, torch 2.13, one thread, CPU seconds,
+# median of 4 (float32 94 to 105 and 104 to 115, bfloat16 by AMX 311 to 352 and 474 to 543). bfloat16 without AMX has
+# twice the products of float32 and as much else to do.
+_FLOAT32_GFLOPS = (95, 108)
+_BFLOAT16_GFLOPS = {"cpu-amxbf16": (320, 510), "cpu-avx512bf16": (140, 180)}
+# What bfloat16 leaves of float32's speed where no instruction knows it, by products of 2,048 by 768 by 768.
 _SLOWED = 0.28
 # Two threads gave 0.92 of twice one thread's speed; more cores share one memory.
 _CORES_EXPONENT = 0.88
@@ -33,10 +29,14 @@ _OTHER_GPU = "cuda-sm80"
 _WIDE = 768
 DEVICES = {"a100": "cuda-sm80", "h100": "cuda-sm90"}
 
-# GFLOP/s of one core in the search for candidates, exact scores and order included (60,000 queries and documents of 768
-# dimensions, as in benchmarks/hard_negatives.py): shortlists of matrix units, and FAISS in float32.
-_SEARCH_GFLOPS = {"cpu-amxbf16": 210, "cpu-avx512bf16": 75, "cpu-avx512": 75, "cpu-avx2": 40}
-_LEAST_SEARCH_GFLOPS = 25
+# GFLOP/s of one core of the reference in the search for candidates, exact scores and order included (60,000 queries and
+# documents of 768 dimensions, as in benchmarks/hard_negatives.py): shortlists of matrix units, and FAISS in float32.
+_AMX_SEARCH_GFLOPS, _SEARCH_GFLOPS = 210, 75
+
+# numpy's products of float32 matrices, GFLOP/s of one core of the reference. On a Xeon of 2.0 GHz they are a third as
+# fast, and encoding and reading take twice as long: so about half of all time is reckoned to go with them.
+_PRODUCT_GFLOPS, _SHARE_OF_PRODUCTS = 138, 0.54
+_PROBES, _PROBE_SHAPE, _PROBE_SECONDS = 5, (1_024, 768, 4_096), 0.5
 
 # Chunks that came within one run of the encoder lie this near to each other; smaller ones say little.
 _LONGEST_GAP_SECONDS, _LEAST_ROWS, _LEAST_CHUNKS = 1_800.0, 500, 3
@@ -51,19 +51,41 @@ class Rate:
 
 
 def table_rate(arithmetic: str, dtype: str, width: int, cores: int) -> Rate:
-    """Return the rate of an encoder of that `width` on a kind of processor, by the tables."""
+    """Return the rate of an encoder of that `width` on a GPU, or on a processor as fast as the reference."""
     wide = width >= _WIDE
     if arithmetic.startswith("cuda"):
         peak = _GPU_TFLOPS.get(arithmetic, _GPU_TFLOPS[_OTHER_GPU])[dtype == "bfloat16"]
         return Rate(peak * 1e12 * _GPU_SHARE[dtype][wide])
+    gflops = _BFLOAT16_GFLOPS.get(arithmetic, _FLOAT32_GFLOPS) if dtype == "bfloat16" else _FLOAT32_GFLOPS
     share = _SLOWED if slowness_of(dtype, arithmetic) else 1.0
-    gflops = share * _CORE_GFLOPS.get(arithmetic, _CORE_GFLOPS["cpu"])[wide]
-    return Rate(gflops * 1e9 * cores**_CORES_EXPONENT)
+    return Rate(gflops[wide] * share * 1e9 * cores**_CORES_EXPONENT)
 
 
 def search_rate(arithmetic: str, cores: int) -> float:
     """Return the operations a second of the search on a kind of processor, named as that of an encoder in bfloat16."""
-    return _SEARCH_GFLOPS.get(arithmetic, _LEAST_SEARCH_GFLOPS) * 1e9 * cores**_CORES_EXPONENT
+    gflops = _AMX_SEARCH_GFLOPS if arithmetic == "cpu-amxbf16" else _SEARCH_GFLOPS
+    return gflops * 1e9 * cores**_CORES_EXPONENT
+
+
+def pace(cores: int) -> float:
+    """Return how many times as long as the reference this machine takes, by the fastest of some matrix products.
+
+    That is a matter of 0.2 to 0.5 s. While others use the cores it is greater.
+    """
+    rows, inner, columns = _PROBE_SHAPE
+    left, right, product = (np.ones(shape, np.float32) for shape in ((rows, inner), (inner, columns), (rows, columns)))
+    seconds: list[float] = []
+    while len(seconds) < _PROBES and sum(seconds) < _PROBE_SECONDS:
+        began = time.perf_counter()
+        np.matmul(left, right, out=product)
+        seconds.append(time.perf_counter() - began)
+    return pace_of(2.0 * rows * inner * columns / min(seconds), cores)
+
+
+def pace_of(flops: float, cores: int) -> float:
+    """Return how many times as long as the reference a machine takes whose products run at so many `flops` a second."""
+    expected = _PRODUCT_GFLOPS * 1e9 * cores**_CORES_EXPONENT
+    return _SHARE_OF_PRODUCTS * expected / flops + 1 - _SHARE_OF_PRODUCTS
 
 
 def counted_rate(chunks: Sequence[tuple[float, int, float]], table: Rate) -> Rate:
@@ -84,9 +106,9 @@ def counted_rate(chunks: Sequence[tuple[float, int, float]], table: Rate) -> Rat
     return Rate(median, True) if 0.1 < median / table.flops < 10 else table
 
 
-# Seconds of one core, measured over the real files (34 MB, 76,849 rows of a pool, 5.3 million tokens) on the processor
-# above: reading, by unpacked byte and by row of the pool; tokenizing; mining by row, its audit included;
-# a release by row, with its checks and its report.
+# Seconds of one core of the reference, over the real files (34 MB, 76,849 rows of a pool, 5.3 million tokens): reading,
+# by unpacked byte and by row of the pool; tokenizing; mining by row, its audit included; a release by row, with its
+# checks and its report.
 INGEST_SECONDS_OF_BYTE = 1 / 80e6
 INGEST_SECONDS_OF_ROW = 60e-6
 TOKENS_SECONDS_OF_TOKEN = 2.2e-6

@@ -74,7 +74,8 @@ class Part:
 class Machine:
     """What a build will run on: the encoder's rate, its model and shapes, what of it is to be fetched, the runner.
 
-    `search_flops` are the operations a second of the search for candidates.
+    `search_flops` are the operations a second of the search for candidates; `pace` is how many times as long as the
+    reference it takes for what is no encoding and no search.
     """
 
     rate: rates.Rate
@@ -83,6 +84,7 @@ class Machine:
     encoder_bytes: float = 0.0
     runner: str = "threads"
     search_flops: float = rates.search_rate("cpu", 1)
+    pace: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -177,15 +179,18 @@ def _seconds(left: Left, flops: float, machine: Machine) -> dict[str, float]:
     needs_encoder = bool(left.tokens or flops)
     with_prefect = machine.runner != "none" and bool(left.ingest_rows or left.mine_rows)
     fetched_bytes = left.fetch_bytes + machine.encoder_bytes * needs_encoder
-    return {
+    python = {
         "start": rates.LOAD_SECONDS * needs_encoder + rates.PREFECT_SECONDS * with_prefect,
-        "fetch": fetched_bytes / rates.FETCH_BYTES_OF_SECOND,
         "ingest": rates.INGEST_SECONDS_OF_BYTE * left.ingest_bytes + rates.INGEST_SECONDS_OF_ROW * left.ingest_rows,
         "tokens": rates.TOKENS_SECONDS_OF_TOKEN * left.tokens,
-        "embed": flops / machine.rate.flops,
-        "mine": rates.MINE_SECONDS_OF_ROW * left.mine_rows + left.search_flops / machine.search_flops,
+        "mine": rates.MINE_SECONDS_OF_ROW * left.mine_rows,
         "release": rates.RELEASE_SECONDS_OF_ROW * left.release_rows + rates.RELEASE_SECONDS * bool(left.release_rows),
     }
+    taken = {name: seconds * machine.pace for name, seconds in python.items()}
+    taken["fetch"] = fetched_bytes / rates.FETCH_BYTES_OF_SECOND
+    taken["embed"] = flops / machine.rate.flops
+    taken["mine"] += left.search_flops / machine.search_flops
+    return {name: taken[name] for name in STAGES}
 
 
 def _memory_bytes(sources: Sequence[Part], machine: Machine, needs_encoder: bool) -> dict[str, float]:

@@ -16,7 +16,7 @@ from medi.plan.counted import chunk_work
 from medi.plan.disk import free_bytes, in_words
 from medi.plan.lengths import counter_of
 from medi.plan.model import KNOWN, UNKNOWN, Model, model_of
-from medi.plan.rates import DEVICES, Rate, counted_rate, search_rate, table_rate
+from medi.plan.rates import DEVICES, Rate, counted_rate, pace, search_rate, table_rate
 from medi.plan.work import Machine, Part, Stage, encoding, merged, stages
 from medi.release import open_release
 from medi.screen import many
@@ -74,11 +74,7 @@ def plan(settings: Settings, device: str | None = None) -> Forecast:
         sources = [replace(part, left=replace(part.left, release_rows=0.0)) for part in sources]
     notes += _limits(settings, context.spec)
     is_encoding = any(part.left.texts.value for part in sources)
-    rate = _rate(context, model, is_encoding)
-    missing_bytes = context.encoder_files.missing_bytes or 0.0
-    # FAISS for the CPU is the one that medi installs, also beside a GPU.
-    search_flops = search_rate(arithmetic_of("bfloat16", with_gpu=False), usable_cores())
-    machine = Machine(rate, model, context.spec.shapes, missing_bytes, settings.runner, search_flops)
+    machine = _machine(context, model, is_encoding, device)
     tokens, flops = encoding(sources, machine)
     found = stages(sources, machine)
     short = sum(stage.disk_bytes.value for stage in found) - free_bytes(context.workspace)
@@ -189,10 +185,22 @@ def _parts(context: Context, model: Model, group: Group) -> Sequence[Part]:
     return [declared_part(context, group, model.width)]
 
 
-def _rate(context: Context, model: Model, is_encoding: bool) -> Rate:
+def _machine(context: Context, model: Model, is_encoding: bool, device: str | None) -> Machine:
+    """Return what the build will run on: of another machine than this one nothing but its device is known."""
+    here = 1.0 if device in DEVICES else pace(usable_cores())
+    # FAISS for the CPU is the one that medi installs, also beside a GPU.
+    search_flops = search_rate(arithmetic_of("bfloat16", with_gpu=False), usable_cores()) / here
+    missing_bytes = context.encoder_files.missing_bytes or 0.0
+    rate = _rate(context, model, is_encoding, here)
+    return Machine(rate, model, context.spec.shapes, missing_bytes, context.settings.runner, search_flops, here)
+
+
+def _rate(context: Context, model: Model, is_encoding: bool, here: float) -> Rate:
     """Return the encoder's rate: as counted in this workspace, else by the tables, as where nothing is encoded."""
     spec = context.spec
     table = table_rate(spec.arithmetic, spec.dtype, model.width, usable_cores())
+    if not spec.arithmetic.startswith("cuda"):
+        table = Rate(table.flops / here)
     if not is_encoding:
         return table
     return counted_rate(chunk_work(context.store.root, context.vectors.root, model, spec), table)

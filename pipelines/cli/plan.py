@@ -112,12 +112,19 @@ def _to_do(stage: "Stage") -> str:
     return f"{_count(stage.amount)} {stage.of}" if stage.amount.value else stage.of or "-"
 
 
+def _guessed(found: "Forecast") -> str:
+    """Return where the speed of the encoder is from, if it is guessed."""
+    if found.spec.arithmetic.startswith("cuda"):
+        return "a guess for it with nothing else to do"
+    return "a guess by how fast this machine multiplies just now"
+
+
 def _closing_lines(found: "Forecast") -> Iterator[str]:
     """Yield what stands below the tables: the machine, what is missing, what the marks mean."""
     from medi.plan import in_words
 
     spec, rate, (tokens, flops) = found.spec, found.machine.rate, found.encoding
-    known = "as earlier builds here had" if rate.is_counted else "a guess for it with nothing else to do"
+    known = "as earlier builds here had" if rate.is_counted else _guessed(found)
     if flops:
         yield f"embed: {in_short(tokens)} tokens with padding, {in_flop(flops)}"
     yield f"encoder: {spec.name}, {spec.dtype}, {spec.arithmetic}, {found.cores} cores"
