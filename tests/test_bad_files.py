@@ -215,8 +215,8 @@ def bomb(unit: bytes, megabytes: int, before: bytes = b"") -> bytes:
     ("name", "unit"),
     [
         ("array of two", b"\0"),
-        ("array of two", b'["q","' + b"p" * 190 + b'"]\n'),
-        ("DPR", b"\\"),
+        pytest.param("array of two", b'["q","' + b"p" * 190 + b'"]\n', marks=pytest.mark.slow),
+        pytest.param("DPR", b"\\", marks=pytest.mark.slow),
         ("DPR", b"["),
         ("PubMedQA", b" "),
         ("Super-NI", b"\0"),
@@ -244,6 +244,7 @@ def test_a_bomb_takes_little_memory(tmp_path: Path) -> None:
     assert told.count("the gz unpacks to more than 250 times its size") == 2 and int(told.split()[-1]) < 400_000
 
 
+@pytest.mark.slow
 def test_a_run_of_backslashes_takes_no_more_time_than_other_text(tmp_path: Path) -> None:
     """Sixteen megabytes of escapes, which were once held back and looked at again with every block."""
     text = rb"\\" * 8_000_000

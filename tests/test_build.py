@@ -66,6 +66,7 @@ def test_verify_finds_nothing(built: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_each_unit_that_fails_is_a_line(cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     shutil.copytree(cut, raw)
@@ -204,6 +205,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(cut: Path, tiny_encoder: Pa
     assert (tmp_path / "out" / "thesis.tex").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_smaller_scale_gives_a_subset(built: Path, cut: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     done = medi_build(*options(cut, tmp_path, tiny_encoder), "--scale", "0.001", "--sources", "gooaq_pairs,AllNLI")
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def test_a_file_that_may_not_be_read_keeps_a_finished_build_from_being_published
     ]
 
 
-@pytest.mark.parametrize("size", ["4k", "100k"])
+@pytest.mark.parametrize("size", ["4k", pytest.param("100k", marks=pytest.mark.slow)])
 def test_a_full_disk_is_named(tiny_encoder: Path, tmp_path: Path, size: str) -> None:
     raw, workspace = tmp_path / "raw", tmp_path / "w"
     cut_of_sample(raw)

@@ -186,7 +186,7 @@ def _as_json(found: "Forecast") -> dict[str, object]:
     columns = ("seconds", "memory_bytes", "disk_bytes")
     return {
         "machine": {"arithmetic": found.spec.arithmetic, "cores": found.cores, "flops_of_second": machine.rate.flops,
-                    "rate": "counted" if machine.rate.is_counted else "guessed"},
+                    "rate": "counted" if machine.rate.is_counted else "guessed", "pace": round(machine.pace, 2)},
         "encoder": {"name": found.spec.name, "dtype": found.spec.dtype, "parameters": machine.model.parameters,
                     "max_length_tokens": found.spec.max_length_tokens, "padded_tokens": round(tokens), "flops": flops},
         "sources": [
