@@ -20,8 +20,9 @@ NAMES = ("ingest", "embed", "embed_t5", "two_space", "hard_negatives", "ivf", "s
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _OPENING = """# Results
 
-Written by `make bench`: a fresh process for each way, two threads, ways in turn, medians; by machine. What was learned,
-and more of the trainer, is in [NOTES.md](NOTES.md).
+Written by `make bench`: a fresh process for each way, two threads, ways in turn, medians; by machine. A section says
+which commit was measured ("before commit" is of a time when the page kept none). What was learned, and more of the
+trainer, is in [NOTES.md](NOTES.md).
 """
 _VERSIONS = ("torch", "faiss-cpu", "sentence-transformers", "datasets", "pyarrow", "numpy", "isal", "prefect")
 
@@ -32,6 +33,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--repeats", type=int)
     options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in NAMES]:
+        parser.error(f"{unknown[0]}: there is no such benchmark; give some of {', '.join(NAMES)}")
     for name in options.names:
         benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
         page = machines_of(RESULTS.read_text() if RESULTS.exists() else "")

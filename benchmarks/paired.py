@@ -102,11 +102,15 @@ def main(benchmark: Benchmark, resized: Callable[[int], Benchmark] | None = None
         measured = benchmark.ways[options.way](options.folder)
         print(json.dumps(vars(measured) | {"found": dict(measured.found)}))
     else:
-        print(section(benchmark, options.repeats, options.folder))
+        resizing = f" --rows {options.rows}" if resized and options.rows else ""
+        print(section(benchmark, options.repeats, options.folder, resizing))
 
 
-def section(benchmark: Benchmark, repeats: int, folder: Path | None = None) -> str:
-    """Return the Markdown of a benchmark: what its inputs are, the table, and each target beside what was reached."""
+def section(benchmark: Benchmark, repeats: int, folder: Path | None = None, resizing: str = "") -> str:
+    """Return the Markdown of a benchmark: what its inputs are, the table, and each target beside what was reached.
+
+    `resizing` is the option that made it as large as it is, "" where there was none.
+    """
     with tempfile.TemporaryDirectory() as made:
         place = folder or Path(made)
         said = benchmark.prepare(place)
@@ -116,7 +120,8 @@ def section(benchmark: Benchmark, repeats: int, folder: Path | None = None) -> s
                 runs.append(_in_process(benchmark.module, way, place))
                 told = f"{runs[-1]['seconds']:.2f} s, load {os.getloadavg()[0]:.1f}"
                 print(f"{benchmark.module} {number + 1}/{repeats} {way}: {told}", file=sys.stderr, flush=True)
-    how = f"`python -m {benchmark.module}`, medians of {repeats}, {state()}."
+    asked = resizing + (f" --repeats {repeats}" if repeats != benchmark.repeats else "")
+    how = f"`python -m {benchmark.module}{asked}`, medians of {repeats}, {state()}."
     lines = [f"### {benchmark.title}", "", said, "", how, ""]
     lines += [*_table(taken), "", *(_reached(ratio, taken) for ratio in benchmark.ratios)]
     if benchmark.draw:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from medi.encoder import Encoder, Tokenize
+from medi.encoder import Encoder, Seen, Tokenize, unseen
 from medi.errors import MediError
 from medi.schema import TOKENS, Counts, text_id
 
@@ -45,13 +45,15 @@ def chunks(texts: Sequence[str], lengths_tokens: np.ndarray, chunk_rows: int) ->
         yield [texts[int(i)] for i in order[start : start + chunk_rows]]
 
 
-def embed(texts: Sequence[str], tokenize: Tokenize, encoder: Encoder, dtype: str) -> np.ndarray:
+def embed(texts: Sequence[str], tokenize: Tokenize, encoder: Encoder, dtype: str, seen: Seen = unseen) -> np.ndarray:
     """Return the unit vectors of one chunk of texts, [n, D], float16 where the encoder computes in bfloat16.
+
+    `seen` is told how many more texts are encoded, again and again.
 
     Raises:
         MediError: a vector is zero or not finite; the line names the first such text.
     """
-    vectors = encoder.encode(tokenize(texts))
+    vectors = encoder.encode(tokenize(texts), seen)
     bad = np.flatnonzero(np.isnan(vectors).any(axis=1))
     if len(bad):
         text = texts[int(bad[0])]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from medi.errors import MediError, UsageError
-from medi.fixed_shapes import GPU_SHAPES, SHAPES, FixedShapes, shapes_for
+from medi.fixed_shapes import GPU_SHAPES, SHAPES, FixedShapes, Seen, shapes_for, unseen
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -29,7 +29,7 @@ _WITHOUT_BFLOAT16 = ("cpu-avx512", "cpu-avx2")
 class Encoder(Protocol):
     """The one seam that varies by model."""
 
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+    def encode(self, token_ids: Sequence[Sequence[int]], seen: Seen = unseen) -> np.ndarray:
         """Return unit vectors, float32 [n, D], one for each list of token ids, in their order; NaN where none is."""
         ...
 
@@ -192,7 +192,7 @@ def slowness_of(dtype: str, arithmetic: str) -> str:
     """Return what a person should know of a dtype on that kind of processor: "" but for one that only slows it down."""
     if dtype != "bfloat16" or arithmetic not in _WITHOUT_BFLOAT16:
         return ""
-    return "--dtype bfloat16: this processor has no instructions for it and takes several times as long as in float32"
+    return "--dtype bfloat16: this processor has no instructions for it, float32 is faster here; leave --dtype out"
 
 
 def read_settings(path: Path) -> dict[str, object]:

@@ -4,7 +4,8 @@ Batches have fixed shapes (a token bucket, a fixed number of rows, blanks in the
 on that text alone: library batching changed the bits of 18% of vectors when other texts stood beside them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,6 +33,14 @@ def shapes_for(max_length_tokens: int, shapes: Sequence[tuple[int, int]] = SHAPE
     return (*(s for s in shapes if s[0] < max_length_tokens), (max_length_tokens, rows_of_last))
 
 
+# Takes how many more texts are encoded.
+Seen = Callable[[int], None]
+
+
+def unseen(texts: int) -> None:
+    """Take how many texts are encoded, for nobody."""
+
+
 class _Batch(NamedTuple):
     """Some texts by their places, and the shape that they are padded to."""
 
@@ -56,14 +65,21 @@ class FixedShapes:
         self._lanes = min(cores, MOST_LANES) if on_cpu else _LANES_OF_GPU * len(models)
         self._threads = cores // self._lanes if on_cpu else 1
 
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return unit vectors, float32 [n, D]; a row of NaN where the model's vector is not finite or zero."""
+    def encode(self, token_ids: Sequence[Sequence[int]], seen: Seen = unseen) -> np.ndarray:
+        """Return unit vectors, float32 [n, D]; a row of NaN where the model's vector is not finite or zero.
+
+        After each batch `seen` gets its number of texts.
+        """
         batches = list(self._batches(token_ids))
         if not batches:
             return np.empty((0, 0), dtype=np.float32)
         turns = (self._models[number % len(self._models)] for number in range(len(batches)))
+        parts = []
         with lanes(self._lanes, self._threads) as pool:
-            parts = list(pool.map(lambda batch, model: self._forward(token_ids, batch, model), batches, turns))
+            forward = pool.map(partial(self._forward, token_ids), batches, turns)
+            for batch, vectors in zip(batches, forward, strict=True):
+                parts.append(vectors)
+                seen(len(batch.members))
         out = np.empty((len(token_ids), parts[0].shape[1]), dtype=np.float32)
         for batch, vectors in zip(batches, parts, strict=True):
             out[batch.members] = vectors

@@ -270,8 +270,9 @@ def _check_places(settings: Settings) -> None:
             raise UsageError(f"--{option} {os.fsencode(path)!r}: does not print; rename the folder, or name another")
     if settings.raw is not None and not settings.raw.is_dir():
         raise UsageError(f"--raw {settings.raw}: no such folder; name the one that holds embedding_training_data/")
-    if settings.out.exists() and not settings.out.is_dir():
-        raise UsageError(f"--out {settings.out}: is a file; name a folder")
+    for option, path in (("workspace", settings.workspace), ("out", settings.out)):
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"--{option} {path}: is a file; name a folder")
     if settings.raw is not None and settings.raw.resolve() in settings.out.resolve().parents:
         raise UsageError(f"--out {settings.out}: lies in the raw folder {settings.raw}; name a folder elsewhere")
     for name, place in (("the raw folder", settings.raw), ("the workspace", settings.workspace)):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from medi import mine
 from medi.domains import cluster_queries
 from medi.embed import embed, tokens
-from medi.fixed_shapes import unit_length
+from medi.fixed_shapes import Seen, unit_length, unseen
 from medi.ingest import IngestParams, ingest, ingest_task
 from medi.instruct import Clusters, instruct, load_instructions
 from medi.mine.near import near_groups
@@ -37,7 +37,7 @@ def tokenize(texts: Sequence[str]) -> list[list[int]]:
 class ExactEncoder:
     """Gives vectors of 16 numbers, each 1/4 or -1/4: unit length and every sum exact on any machine."""
 
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+    def encode(self, token_ids: Sequence[Sequence[int]], seen: Seen = unseen) -> np.ndarray:
         """Return float32 [n, 16], by the bits of a hash of the token ids."""
         bits = [np.frombuffer(hashlib.sha256(bytes(ids)).digest()[:2], dtype=np.uint8) for ids in token_ids]
         return (np.unpackbits(np.array(bits), axis=1).astype(np.float32) - 0.5) / 2

@@ -17,7 +17,7 @@ from medi import mine
 from medi.embed import embed
 from medi.encoder import EncoderSpec, describe
 from medi.errors import MediError, UsageError
-from medi.fixed_shapes import unit_length
+from medi.fixed_shapes import Seen, unit_length, unseen
 from medi.ingest import IngestParams, ingest
 from medi.ingest.parse import parse
 from medi.mine.scores import cosines_of, scores_of
@@ -166,7 +166,7 @@ def test_c16_k_larger_than_the_corpus() -> None:
 class Sinking:
     """An encoder that overflows from the second text on."""
 
-    def encode(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
+    def encode(self, token_ids: Sequence[Sequence[int]], seen: Seen = unseen) -> np.ndarray:
         """Return a unit vector, and none for the others."""
         vectors = np.full((len(token_ids), 4), np.inf, dtype=np.float32)
         vectors[0] = 2

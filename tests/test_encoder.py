@@ -29,7 +29,9 @@ def loaded(folder: Path, dtype: str = "float32") -> tuple[encoder.EncoderSpec, e
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_vector_does_not_depend_on_its_companions(tiny_encoder: Path, dtype: str) -> None:
     _, tiny = loaded(tiny_encoder, dtype)
-    together = embed(TEXTS, tiny.tokenize, tiny.encoder, dtype)
+    seen: list[int] = []
+    together = embed(TEXTS, tiny.tokenize, tiny.encoder, dtype, seen.append)
+    assert sum(seen) == len(TEXTS) and len(seen) > 1
     assert together.dtype == (np.float16 if dtype == "bfloat16" else np.float32)
     for part in (TEXTS[:1], TEXTS[40:45], TEXTS[::-1]):
         expected = together[[TEXTS.index(t) for t in part]]
@@ -197,6 +199,6 @@ def test_the_processor_is_named(extensions: dict[str, list[str]], flags: str, fl
     [("cpu-avx2", True), ("cpu-avx512", True), ("cpu-avx512bf16", False), ("cpu-amxbf16", False), ("cuda-sm90", False)],
 )
 def test_a_dtype_that_only_slows_a_processor_down_is_told(arithmetic: str, slow: bool) -> None:
-    told = "--dtype bfloat16: this processor has no instructions for it and takes several times as long as in float32"
+    told = "--dtype bfloat16: this processor has no instructions for it, float32 is faster here; leave --dtype out"
     assert encoder.slowness_of("bfloat16", arithmetic) == (told if slow else "")
     assert encoder.slowness_of("float32", arithmetic) == ""

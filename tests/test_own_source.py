@@ -411,3 +411,14 @@ def test_a_file_of_which_no_row_comes_is_accounted_for(
     write_lines(tmp_path / "recipes.jsonl", [{"kind": "note"}])
     assert main(["build", "--source", str(recipes), *call]) == 1
     assert capsys.readouterr().err.endswith(f"{nothing} (dropped: note 1); mend the file, or what reads it\n")
+
+
+def test_a_variant_of_a_source_that_is_not_built_beside_own_files_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.jsonl").write_text('{"q": "Is tea hot?", "p": "Tea is hot."}\n')
+    own = ["--pairs", str(tmp_path / "own.jsonl"), "--query-field", "q", "--positive-field", "p"]
+    assert main(["build", *own, "--variant", "NQ=pairs", "--show-params"]) == 2
+    said = "medi: --variant NQ=pairs: says something of NQ, which is not built; name it in --sources too\n"
+    assert capsys.readouterr().err == said
+    assert main(["build", "--preset", "lite", *own, "--variant", "NQ=pairs", "--show-params", "--offline"]) == 0

@@ -59,3 +59,12 @@ def test_an_option_nobody_knows_is_named() -> None:
 
 def test_the_sample_is_found(repo_root: Path) -> None:
     assert sample_raw_dir() == repo_root / "data" / "sample"
+
+
+@pytest.mark.parametrize("option", ["workspace", "out"])
+def test_a_file_in_the_place_of_a_folder_is_refused(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("q,p\n")
+    with pytest.raises(UsageError) as refused:
+        resolve("sample", **{option: path})
+    assert str(refused.value) == f"--{option} {path}: is a file; name a folder"

@@ -12,8 +12,10 @@ from rich.console import Console
 from pipelines.build.context import Context, prepare
 from pipelines.build.progress import Reporter, showing
 from pipelines.build.progress import reporter as reporter_in_use
+from pipelines.build.summary import replacing_aloud
 from pipelines.presets import resolve
 from tests.builds import REPO
+from tests.release_builder import tiny
 
 
 def plain() -> tuple[Reporter, io.StringIO]:
@@ -175,3 +177,16 @@ def test_a_device_is_waited_for_aloud_only_where_another_build_has_it(tmp_path: 
 def _hold(context: Context) -> None:
     with context.device("embed"):
         time.sleep(0.01)
+
+
+def test_a_release_that_takes_the_place_of_another_one_is_told(tmp_path: Path) -> None:
+    """Its name may be the preset's alone: a build of one source of the sample goes where the whole sample is."""
+    out = tmp_path / "out"
+    said, digests = [], []
+    for rows in (4, 4, 3):
+        reporter, text = plain()
+        with reporter, replacing_aloud(reporter, out):
+            digests.append(tiny(rows).write(out))
+        said.append(text.getvalue().replace("\n", ""))
+    assert said[:2] == ["", ""]
+    assert said[2] == f"{out}: this took the place of a release of 16 rows, content digest {digests[0]}"

@@ -46,7 +46,7 @@ def test_the_folder_is_on_stdout_and_everything_else_on_stderr(
     assert "  batch size: 8" in lines and "  level: detailed" in lines
     assert "3 steps to go; the whole run sees 30.0% of the rows" in lines
     assert lines[-3].startswith("train    3/3  loss ") and "% padding  0:00:00 left" in lines[-3]
-    assert re.fullmatch(r"mean loss \d+\.\d{4}: no task had two steps of its size", lines[-1])
+    assert re.fullmatch(r"mean loss \d+\.\d{4}; no task had a second step to compare it with", lines[-1])
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     assert SentenceTransformer(str(tmp_path / "out"), device="cpu").max_seq_length == 128
 

@@ -167,18 +167,13 @@ def top_k(
     slack = error_bound(lengths, documents.lengths, queries.dimension)
     task = _Task(queries, documents, k, excluded, lengths, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
-    if propose is None and goes_by_shortlists(documents, k, search):
+    if propose is None and not search.gpu and pays(documents.vectors, k + _MOST_EXCLUDED):
         left = _by_shortlists(task, search.scan_bytes, found)
     elif width <= LAST_PROPOSAL:
         left = _by_faiss(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
     _scan(task, left, search.scan_bytes, found)
     search.decided.count(count - len(left), len(left))
     return found
-
-
-def goes_by_shortlists(documents: Documents, k: int, search: Search) -> bool:
-    """Return whether shortlists propose the k best of documents to a search."""
-    return not search.gpu and pays(documents.vectors, k + _MOST_EXCLUDED)
 
 
 def _often(excluded: Lists) -> int:

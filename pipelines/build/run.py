@@ -38,7 +38,7 @@ from pipelines.build.steps import (
     missing_texts,
     tokens_step,
 )
-from pipelines.build.summary import refuse_nothing, show_left_out, show_result
+from pipelines.build.summary import refuse_nothing, replacing_aloud, show_left_out, show_result
 from pipelines.build.units import Group, Plan, Unit, plan_groups
 from pipelines.presets import Settings, resolve
 
@@ -294,5 +294,6 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         if same_release(settings.out, manifest_head(contents)):
             digest = open_release(settings.out).manifest["content_digest"]
         else:
-            digest = write_release(settings.out, contents, check=verify)
+            with replacing_aloud(progress.reporter(), settings.out):
+                digest = write_release(settings.out, contents, check=verify)
     return BuildResult(settings.out, digest, tuple(done), seconds)

@@ -111,9 +111,13 @@ def encode_texts(context: Context, lengths: Mapping[str, int]) -> None:
         missing = missing_texts(context, lengths)
         for chunk in chunks(missing, np.array([lengths[text] for text in missing]), CHUNK_ROWS):
             encoder = context.encoder()
-            vectors = embed(chunk, encoder.tokenize, encoder.encoder, context.spec.dtype)
+            vectors = embed(chunk, encoder.tokenize, encoder.encoder, context.spec.dtype, _show_encoded)
             context.vectors.put(id_numbers([text_id(text) for text in chunk]), vectors)
-            reporter().advance("embed", rows=len(chunk), steps=len(chunk))
+
+
+def _show_encoded(texts: int) -> None:
+    """Show that so many more texts are encoded."""
+    reporter().advance("embed", rows=texts, steps=texts)
 
 
 def sample_step(context: Context, unit: Unit, mined: Record, look: Look = NOTHING) -> Record:

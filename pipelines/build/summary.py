@@ -3,7 +3,8 @@ short of negatives, where the release is, and how to cite it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.padding import Padding
@@ -13,6 +14,7 @@ from rich.text import Text
 from medi.errors import MediError
 from medi.own import Pairs
 from medi.profiles import Rules
+from medi.release import open_release
 from medi.release.accounting import mining_of, rules_of, searched_in_lists, short_of, shortages, total_of
 from medi.report.card import cell
 from medi.screen import many, shown
@@ -60,6 +62,25 @@ def show_result(
     reporter.say(f"content digest {digest}")
     reporter.say(f"cite as: MEDI, rebuilt with medi, content digest {digest[:12]}; Su et al., arXiv 2212.09741")
     reporter.say(f"release: {out}")
+
+
+@contextmanager
+def replacing_aloud(reporter: Reporter, out: Path) -> Iterator[None]:
+    """Say which release was in `out` before, where the block puts another one there."""
+    before, digest = _standing(out)
+    yield
+    if before and _standing(out)[1] != digest:
+        reporter.say(f"{out}: this took the place of {before}")
+
+
+def _standing(out: Path) -> tuple[str, str]:
+    """Return what to say of the release in a folder, and its digest; "" where there is none that can be read."""
+    try:
+        manifest = open_release(out).manifest
+    except (MediError, OSError):
+        return "", ""
+    rows, digest = sum(entry["got"] for entry in manifest["tasks"]), manifest["content_digest"]
+    return f"a release of {many(rows, 'row')}, content digest {digest}", digest
 
 
 def refuse_nothing(

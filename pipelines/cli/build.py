@@ -1,7 +1,7 @@
 """`medi build`: takes the options of a build to its Settings, runs it, and prints the folder of the release."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -65,20 +65,23 @@ def settings_of(
     fields = {field: cast(str | None, options.pop(field)) for field in PAIRS_FIELDS}
     names, variants = _names(sources), _variants(variant)
     _refuse_stray(names, variants or {}, options.get("super_ni_tasks") is not None)
-    return resolve(
+    settings = resolve(
         preset, own=own_sources(source, pairs, fields, name, rows), sources=names,
         variants=variants, memory_bytes=memory, debug=bool(context.find_root().params.get("debug")),
         **options,
     )  # fmt: skip
+    # Files of a person's own may be all that is built.
+    _refuse_stray(settings.sources or None, settings.variants, False)
+    return settings
 
 
-def _refuse_stray(names: tuple[str, ...] | None, variants: Mapping[str, str], has_tasks: bool) -> None:
-    """Raise UsageError for an option that says something of a source which --sources leaves out."""
+def _refuse_stray(names: Sequence[str] | None, variants: Mapping[str, str], has_tasks: bool) -> None:
+    """Raise UsageError for an option that says something of a source which is not among those that are built."""
     told = {name: f"--variant {name}={variant}" for name, variant in variants.items()}
     told |= {"super_ni": "--super-ni-tasks"} if has_tasks else {}
     for name, option in told.items():
         if names is not None and name not in names:
-            raise UsageError(f"{option}: says something of {name}, which --sources leaves out; name it there too")
+            raise UsageError(f"{option}: says something of {name}, which is not built; name it in --sources too")
 
 
 def _print_params(settings: Settings) -> None:

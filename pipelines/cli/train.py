@@ -66,7 +66,8 @@ def _train(options: Mapping[str, object], runner: str) -> None:
     if is_first:
         first, last = trained.first_loss, trained.last_loss
         told = f"{first:.4f} in the first steps of the tasks, {last:.4f} in their last"
-        shows.say(f"mean loss {told if first != last else f'{first:.4f}: no task had two steps of its size'}")
+        alone = f"{first:.4f}; no task had a second step to compare it with"
+        shows.say(f"mean loss {told if first != last else alone}")
         print(trained.out)
 
 
