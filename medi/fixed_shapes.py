@@ -5,6 +5,7 @@ on that text alone: library batching changed the bits of 18% of vectors when oth
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,10 +77,12 @@ class FixedShapes:
         turns = (self._models[number % len(self._models)] for number in range(len(batches)))
         parts = []
         with lanes(self._lanes, self._threads) as pool:
-            forward = pool.map(partial(self._forward, token_ids), batches, turns)
-            for batch, vectors in zip(batches, forward, strict=True):
-                parts.append(vectors)
-                seen(len(batch.members))
+            encoded = pool.map(partial(self._forward, token_ids), batches, turns)
+            # Where this is stopped, no lane goes on to the end.
+            with closing(encoded):  # pyright: ignore[reportArgumentType]
+                for batch, vectors in zip(batches, encoded, strict=True):
+                    parts.append(vectors)
+                    seen(len(batch.members))
         out = np.empty((len(token_ids), parts[0].shape[1]), dtype=np.float32)
         for batch, vectors in zip(batches, parts, strict=True):
             out[batch.members] = vectors
