@@ -179,6 +179,22 @@ def _hold(context: Context) -> None:
         time.sleep(0.01)
 
 
+def test_a_stage_that_stood_still_while_the_encoder_was_loaded_is_as_fast_as_without() -> None:
+    reporter, text = plain()
+    with reporter:
+        for stage in ("ingest", "mine"):
+            reporter.expect(stage, 2)
+            reporter.begin(stage)
+        time.sleep(0.6)
+        # What went on meanwhile keeps its time.
+        reporter.advance("mine", rows=5)
+        reporter.loaded("tiny", 0.6)
+        for stage in ("ingest", "mine"):
+            reporter.advance(stage, rows=10, steps=2)
+    ends = [line.split()[-2] for line in text.getvalue().splitlines() if "rows/s" in line]
+    assert ends == ["0", "1"]
+
+
 def test_a_release_that_takes_the_place_of_another_one_is_told(tmp_path: Path) -> None:
     """Its name may be the preset's alone: a build of one source of the sample goes where the whole sample is."""
     out = tmp_path / "out"

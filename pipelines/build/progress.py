@@ -249,9 +249,13 @@ class Reporter:
             self.console.print(shown(message), markup=False, highlight=False, soft_wrap=is_log)
 
     def loaded(self, name: str, seconds: float) -> None:
-        """Say once how long an encoder took to load; it is part of no source's time."""
+        """Say once how long an encoder took to load: no part of a source's time, nor of a stage's that stood still."""
         with self._lock:
             is_news, self._loaded = name not in self._loaded, self._loaded | {name}
+            now = time.monotonic()
+            for state in self._stages.values():
+                if is_news and state.began_seconds is not None and state.last_seconds <= now - seconds:
+                    state.began_seconds = min(state.began_seconds + seconds, now)
         if is_news:
             self.say(f"{'load':<8} {name}  in {seconds:.0f} s")
 
