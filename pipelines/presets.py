@@ -255,6 +255,9 @@ def _check_sources(settings: Settings) -> None:
         names = [v.name for v in settings.source(name).variants]
         if variant not in names:
             raise UsageError(f"--variant {name}={variant}: {name} has no such variant; give one of {', '.join(names)}")
+        if settings.sources and name not in settings.sources:
+            told = f"says something of {name}, which is not built; name it in --sources too"
+            raise UsageError(f"--variant {name}={variant}: {told}")
     tasks = settings.super_ni_tasks
     if tasks == "all" and settings.raw is None and not settings.is_own_alone:
         choose_tasks(None, tasks)

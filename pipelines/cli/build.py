@@ -1,7 +1,6 @@
 """`medi build`: takes the options of a build to its Settings, runs it, and prints the folder of the release."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -63,25 +62,13 @@ def settings_of(
 ) -> Settings:  # fmt: skip
     """Return the settings that the options of a build ask for. Raises UsageError where they cannot be."""
     fields = {field: cast(str | None, options.pop(field)) for field in PAIRS_FIELDS}
-    names, variants = _names(sources), _variants(variant)
-    _refuse_stray(names, variants or {}, options.get("super_ni_tasks") is not None)
-    settings = resolve(
-        preset, own=own_sources(source, pairs, fields, name, rows), sources=names,
-        variants=variants, memory_bytes=memory, debug=bool(context.find_root().params.get("debug")),
-        **options,
+    names = _names(sources)
+    if names is not None and "super_ni" not in names and options.get("super_ni_tasks") is not None:
+        raise UsageError("--super-ni-tasks: says something of super_ni, which is not built; name it in --sources too")
+    return resolve(
+        preset, own=own_sources(source, pairs, fields, name, rows), sources=names, variants=_variants(variant),
+        memory_bytes=memory, debug=bool(context.find_root().params.get("debug")), **options,
     )  # fmt: skip
-    # Files of a person's own may be all that is built.
-    _refuse_stray(settings.sources or None, settings.variants, False)
-    return settings
-
-
-def _refuse_stray(names: Sequence[str] | None, variants: Mapping[str, str], has_tasks: bool) -> None:
-    """Raise UsageError for an option that says something of a source which is not among those that are built."""
-    told = {name: f"--variant {name}={variant}" for name, variant in variants.items()}
-    told |= {"super_ni": "--super-ni-tasks"} if has_tasks else {}
-    for name, option in told.items():
-        if names is not None and name not in names:
-            raise UsageError(f"{option}: says something of {name}, which is not built; name it in --sources too")
 
 
 def _print_params(settings: Settings) -> None:
