@@ -195,8 +195,11 @@ def _groups(contents: Contents, digest: ContentDigest) -> Iterator[pa.Table]:
     order = _Order(contents)
     for table in filter(len, contents.examples()):
         order.check(table)
-        digest.update(table)
-        yield from (table.slice(start, GROUP_ROWS) for start in range(0, len(table), GROUP_ROWS))
+        for start in range(0, len(table), GROUP_ROWS):
+            # A group at a time: while a whole table is digested, the writer would stand still.
+            group = table.slice(start, GROUP_ROWS)
+            digest.update(group)
+            yield group
     order.check_end()
 
 
