@@ -6,7 +6,6 @@ titles, as that of the training step, stay as they are.
 
 import argparse
 import importlib
-import os
 import platform
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from benchmarks import paired
+from benchmarks.machine import machine
 
 NAMES = ("ingest", "embed", "embed_t5", "two_space", "hard_negatives", "ivf", "shards", "overhead", "growth")
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -74,28 +74,10 @@ def written(page: Mapping[str, Machine]) -> str:
     return "\n".join(parts)
 
 
-def machine() -> str:
-    """Return what is said of this machine: its processor and the wide arithmetic that it has, cores and memory."""
-    return f"{processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb()} GB"
-
-
 def versions() -> str:
     """Return the versions of what is measured and of what measures."""
     found = ", ".join(f"{name} {metadata.version(name)}" for name in _VERSIONS)
     return f"Python {platform.python_version()}, {found}."
-
-
-def processor() -> str:
-    """Return the processor's name and the wide arithmetic that it has."""
-    text = Path("/proc/cpuinfo").read_text()
-    name = re.search(r"model name\s*:\s*(.*)", text)
-    wide = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f" {flag}" in text]
-    return f"{name[1] if name else platform.machine()} ({', '.join(wide)})"
-
-
-def memory_gb() -> int:
-    """Return the machine's memory in GB."""
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import ingest, shards
+from benchmarks.machine import file_name
 from benchmarks.paired import Benchmark, Measured, Ratio, main, measure, median
 from benchmarks.texts import array, pairs, write_lines
 
 INGESTED, SHARDED = (10_000, 100_000, 1_000_000, 10_000_000), (10_000, 100_000, 1_000_000)
 # Each of the queries is compared with each of the documents: a million of both would take hours.
 MINED, DIMENSION = (3_000, 10_000, 30_000, 100_000), 64
-PLOT = Path(__file__).parent.parent / "docs" / "images" / "growth.png"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
 _CLUSTER_ROWS, _TASK_ROWS = 20, 50_000
 
 
@@ -108,7 +109,7 @@ def sharded(rows: int, folder: Path) -> Measured:
 
 
 def draw(taken: Mapping[str, Sequence[Mapping]]) -> str:
-    """Draw time and memory by rows into docs/images/growth.png; return where it is, or why there is none."""
+    """Draw time and memory by rows into an image of this machine; return where it is, or why there is none."""
     try:
         from matplotlib import pyplot as plt
     except ImportError:
@@ -124,8 +125,9 @@ def draw(taken: Mapping[str, Sequence[Mapping]]) -> str:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     left.legend(frameon=False)
-    figure.savefig(PLOT, dpi=110)
-    return f"![Seconds and memory by rows, of ingest, mining and shards](../docs/images/{PLOT.name})"
+    plot = IMAGES / f"growth-{file_name()}.png"
+    figure.savefig(plot, dpi=110)
+    return f"![Seconds and memory by rows, of ingest, mining and shards](../docs/images/{plot.name})"
 
 
 STAGES: tuple[tuple[str, Callable[[int, Path], Measured], tuple[int, ...]], ...] = (

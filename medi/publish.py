@@ -3,6 +3,7 @@
 A temporary name tells host, process and the process's start, so that what a killed process left is known and removed.
 """
 
+import errno
 import itertools
 import json
 import os
@@ -18,6 +19,7 @@ import xxhash
 _COUNTER = itertools.count()
 _TEMPORARY = ".tmp-"
 _PIECE_BYTES = 1 << 20
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 # As medi.release.swap names a folder that is to take the place of OUT.
 _NEW = re.compile(r"\.new-[0-9a-f]{12}(?=/|$)")
 
@@ -42,6 +44,23 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Let an error of the disk name the place that is written: not a temporary name in it, which says nothing to a
+    person, and not nothing (a write knows only its handle).
+
+    Raises OSError with the place's name.
+    """
+    try:
+        yield
+    except OSError as error:
+        # numpy has no number for a write that fell short, only words.
+        number = errno.ENOSPC if str(error).endswith(" written") else error.errno
+        if number in _DISK and str(error.filename or place).startswith(str(place)):
+            raise OSError(number, os.strerror(number), str(place)) from error
+        raise
 
 
 def final_path(path: str) -> str:

@@ -41,7 +41,7 @@ def test_a_good_file_gives_all_its_rows(tmp_path: Path, name: str) -> None:
 
 # In place of data: nothing is kept, and the one line says what it is and what helps.
 STAND_INS = {
-    "nothing": (b"", r"the file is empty \(0 bytes\); fetch it again"),
+    "nothing": (b"", r"the file is empty \(0 bytes\); fetch or make it again"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a Git-LFS pointer in place of data"),
     "a page": (b"\xef\xbb\xbf\n<!DOCTYPE html>", "an HTML page in place of data .*; fetch the file itself"),
     "a packed page": (gzip.compress(b"<html>not found</html>", mtime=0), "an HTML page in place of data"),
@@ -82,8 +82,8 @@ def test_what_is_no_file_is_named_and_never_waited_for(tmp_path: Path, name: str
     assert counts.dropped == {"bad": 1} and first_bad(counts) == {
         "folder": "cannot be read (Is a directory); put the file in its place",
         "pipe": "a pipe or a device in place of a file; put the file in its place",
-        "absent": "cannot be read (No such file or directory); fetch it again",
-        "loop": "cannot be read (Too many levels of symbolic links); fetch it again",
+        "absent": "cannot be read (No such file or directory); fetch or make it again",
+        "loop": "cannot be read (Too many levels of symbolic links); fetch or make it again",
     }[kind]  # fmt: skip
 
 

@@ -221,7 +221,7 @@ def test_a_drawn_bad_line_is_counted_once_when_all_are_checked(tmp_path: Path) -
 
 def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp_path: Path) -> None:
     content = gzip.compress(many(), mtime=0)[:-8]
-    with pytest.raises(MediError, match=r"x.gz: the gz is cut: it ends after [\d,]+ bytes .*; fetch it again$"):
+    with pytest.raises(MediError, match=r"x.gz: the gz is cut: it ends after [\d,]+ bytes .*; fetch or make it again$"):
         from_file(tmp_path / "x.gz", content, IngestParams(1_000))
     rows, counts = from_file(tmp_path / "x.gz", content, IngestParams(1_000, max_bad_rows=1))
     assert len(rows) == 501 and counts.dropped == {"bad": 1}
@@ -232,7 +232,7 @@ def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp
 @pytest.mark.parametrize(
     ("content", "helps"),
     [
-        (gzip.compress(GOOD, mtime=0)[:-4], "fetch it again"),
+        (gzip.compress(GOOD, mtime=0)[:-4], "fetch or make it again"),
         (b"<html>", "fetch the file itself"),
         (GOOD + b"not json\n", "mend the file, or go on without them by --max-bad-rows 1"),
         (b"not json\nnor this\n", "put that in its place"),

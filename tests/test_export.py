@@ -12,7 +12,8 @@ from medi.errors import MediError, UsageError
 from medi.export import FORMATS, export
 from medi.export.rows import file_name
 from medi.release import open_release
-from pipelines.cli.app import main
+from pipelines.cli.app import line_of, main
+from tests.limits import files_of_at_most
 from tests.release_builder import Builder, tiny
 
 
@@ -106,6 +107,15 @@ def test_jsonl_is_the_columns_of_the_shards(tmp_path: Path) -> None:
     read = datasets.load_dataset("json", data_files=str(tmp_path / "rows.jsonl"), cache_dir=str(tmp_path / "c"))
     assert read["train"].to_list() == rows
     assert pandas.read_json(tmp_path / "rows.jsonl", lines=True)["id"].tolist() == [row["id"] for row in rows]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_export_that_finds_no_room_names_its_place(to: str, tmp_path: Path) -> None:
+    release_of(tmp_path / "r", tiny())
+    with pytest.raises(OSError) as full, files_of_at_most(300):
+        export(tmp_path / "r", to, tmp_path / "out")
+    assert line_of(full.value).startswith(f"{tmp_path / 'out'}: file too large; raise the limit")
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
 def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(tmp_path: Path) -> None:

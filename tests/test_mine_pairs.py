@@ -1,9 +1,11 @@
 """Mining of the embedding sets: known positives never become negatives, given ones come first, gaps are counted."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from medi import mine
+from medi.mine.texts import known_positives
 from tests.mining import RULES, mined_pairs, random_vectors, rows_of, texts_of, tokens_of
 
 
@@ -136,3 +138,28 @@ def test_only_the_chosen_given_negatives_are_encoded() -> None:
     rows = rows_of({"query": "q", "positive": "p", "negatives": given})
     known = mine.texts_to_tokenize(rows, "pair", RULES)
     assert mine.texts_to_encode(rows, "pair", RULES, tokens_of(known)) == ["n1", "n2", "n3", "n4", "p", "q"]
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_query_must_never_get_is_what_the_rows_say(seed: int, symmetric: bool) -> None:
+    """Against sets of texts; a letter in either case is one text to this encoder."""
+    random = np.random.default_rng(seed)
+    letters = [*"abcdefgh", *"ABCDEFGH"]
+    drawn = [[letters[place] for place in random.integers(0, 16, 2 + random.integers(3))] for _ in range(12)]
+    rows = rows_of(*({"query": q, "positive": p, "other_positives": others} for q, p, *others in drawn))
+    never = {letter: {letter} for letter in "abcdefgh"}
+    for query, *positives in drawn:
+        for positive in positives:
+            never[query.lower()].add(positive.lower())
+            if symmetric:
+                never[positive.lower()].add(query.lower())
+    texts = mine.Texts.of(letters, tokens_of(letters))
+    known = known_positives(rows, texts, mine.PairRules(symmetric, False))
+    asked, documents = (list(map(str, random.choice(letters, count))) for count in (30, 50))
+    expected = [[n for n, document in enumerate(documents) if document.lower() in never[q.lower()]] for q in asked]
+    found = known.among(texts.classes(asked), texts.classes(documents))
+    pieces = np.split(found.items, found.starts[1:-1])
+    assert [sorted(piece.tolist()) for piece in pieces] == expected
+    held = known.hold(np.repeat(texts.classes(asked), 50), np.tile(texts.classes(documents), 30))
+    assert [np.flatnonzero(row).tolist() for row in held.reshape(30, 50)] == expected

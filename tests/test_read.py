@@ -103,7 +103,7 @@ def test_a_folder_and_an_absent_file_are_faults(tmp_path: Path) -> None:
     faults = [batch.fault for batch in raw_batches([(tmp_path, "a"), (tmp_path / "no", "b")])]
     assert faults == [
         "cannot be read (Is a directory); put the file in its place",
-        "cannot be read (No such file or directory); fetch it again",
+        "cannot be read (No such file or directory); fetch or make it again",
     ]
 
 
@@ -212,7 +212,7 @@ def test_what_json_cannot_say_twice_stays_visible_in_an_element(tmp_path: Path) 
 )
 def test_a_damaged_array_gives_the_elements_before_the_damage(tmp_path: Path, content: bytes, fault: str) -> None:
     found = read(tmp_path / "x", content)
-    assert found.fault == f"{fault}; fetch it again"
+    assert found.fault == f"{fault}; fetch or make it again"
     assert found.lines == [b'{"a":1}', b'{"b":2}'][: int(fault.split()[3])]
 
 
@@ -237,7 +237,7 @@ def test_parquet_rows_come_as_json(tmp_path: Path) -> None:
     assert (found.by_line, found.keys) == (False, [0, 1])
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "twice.parquet")
     twice = read(tmp_path / "x", (tmp_path / "twice.parquet").read_bytes())
-    assert (twice.lines, twice.fault) == ([], "a column stands twice among a, a; fetch it again")
+    assert (twice.lines, twice.fault) == ([], "a column stands twice among a, a; fetch or make it again")
     damaged = read(tmp_path / "x", b"PAR1" + b"x" * 100)
     assert damaged.fault.startswith("damaged Parquet after 0 rows") and not damaged.lines
 
@@ -247,7 +247,7 @@ def test_a_small_file_is_read_whole_or_said_to_be_damaged(tmp_path: Path) -> Non
     assert read_whole(tmp_path / "task.json") == b"{}"
     (tmp_path / "task.json").write_bytes(b"")
     damage = read_whole(tmp_path / "task.json")
-    assert isinstance(damage, Bad) and str(damage) == "the file is empty (0 bytes); fetch it again"
+    assert isinstance(damage, Bad) and str(damage) == "the file is empty (0 bytes); fetch or make it again"
 
 
 def test_only_wanted_pages_are_given(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_field_of_another_type_fails_the_task(key: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (Bad("the file is empty (0 bytes); fetch it again"), "the file is empty .*; fetch it again$"),
+        (Bad("the file is empty (0 bytes); fetch or make it again"), "the file is empty .*; fetch or make it again$"),
         (b"{", "not JSON.*; 1 bad of 1 .* put that in its place$"),
         (b'\xef\xbb\xbf{"Instances": []}', "the key.*; 1 bad of 1 "),
     ],

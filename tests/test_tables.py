@@ -59,7 +59,7 @@ def test_the_beginning_of_a_table_ends_before_its_last_row(tmp_path: Path) -> No
         (b"q,\na,b\n", "its first row does not name the columns, each once (it says 'q', ''); write their names there"),
         (b'q,p\na,b\n"c,d\n', "no table after line 3 (unexpected end of data); save it as UTF-8 CSV, quotes doubled"),
         (b"q,p\ncaf\xe9,b\n", "no table after line 1 (not UTF-8); save it as UTF-8 CSV, quotes doubled"),
-        (b"q,p\n", "the file holds no record; fetch it again"),
+        (b"q,p\n", "the file holds no record; fetch or make it again"),
         (b"\xff\xfeq\0", "UTF-16 text in place of data (4 bytes); save it as UTF-8"),
     ],
 )

@@ -1,7 +1,6 @@
 """A checkpoint that does not fit on the disk is told as the disk's error, whichever library wrote it."""
 
 import errno
-import resource
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import torch
 
 from medi.train.checkpoint import Keeper
 from medi.train.model import load_model
+from tests.limits import files_of_at_most
 
 
 def test_a_file_that_does_not_fit_is_an_error_of_the_disk(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -22,13 +22,8 @@ def test_a_file_that_does_not_fit_is_an_error_of_the_disk(tiny_encoder: Path, tm
     whole = keeper.save_step(1, model, optimizer)
     weights = (whole / "model.safetensors").stat().st_size
     assert weights * 1.5 < (whole / "optimizer.pt").stat().st_size
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for most_bytes in (weights // 2, int(weights * 1.5)):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
-        try:
-            with pytest.raises(OSError) as error:
-                keeper.save_step(2, model, optimizer)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert error.value.errno == errno.EFBIG
+        with pytest.raises(OSError) as error, files_of_at_most(most_bytes):
+            keeper.save_step(2, model, optimizer)
+        assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(keeper.run))
         assert [path.name for path in keeper.run.iterdir()] == ["step-00000001"]

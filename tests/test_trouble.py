@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.build.failures import failure_of, writing
+from medi.publish import writing
+from pipelines.build.failures import failure_of
 from pipelines.cli.app import line_of
 from tests.builds import REPO, artifacts, cut_of_sample, medi_build
 from tests.unprivileged import as_a_person

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
-from medi.publish import fsync, new_temporary, remove_orphans, write_json
+from medi.publish import fsync, new_temporary, remove_orphans, write_json, writing
 from medi.release.digests import sha256_of
 
 RECEIPT = "medi-export/1"
@@ -33,10 +33,11 @@ def placing(out: Path) -> Iterator[tuple[Path, Facts]]:
     temporary = new_temporary(out)
     try:
         facts: Facts = {}
-        yield temporary / "export", facts
-        facts |= {"format": RECEIPT, "files": _files(temporary / "export")}
-        refuse_strangers(out)
-        _swap(out, temporary, facts)
+        with writing(out):
+            yield temporary / "export", facts
+            facts |= {"format": RECEIPT, "files": _files(temporary / "export")}
+            refuse_strangers(out)
+            _swap(out, temporary, facts)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

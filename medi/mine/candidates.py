@@ -54,7 +54,7 @@ def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.T
     for label in sorted(set(labels[usable].tolist())):
         inside, outside = np.flatnonzero(usable & (labels == label)), np.flatnonzero(usable & (labels != label))
         for side, pool in zip(sides, (inside, outside), strict=True):
-            barred = Lists.of(equal_to(classes[inside], classes[pool]))
+            barred = equal_to(classes[inside], classes[pool])
             asked, among = (Rows(texts.vectors, places[part]) for part in (inside, pool))
             found = top_k(asked, among, CANDIDATES_KEPT, barred, search)
             if len(pool):
@@ -68,7 +68,7 @@ def text_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Ta
     """Return CANDIDATES of a text task: by s_pos as positives, by s_neg as negatives (paper 2.3)."""
     inputs, outputs = (texts.vectors_of(rows[column].to_pylist()) for column in ("query", "output"))
     classes = texts.classes(rows["query"].to_pylist())
-    both = nearest_in_both(inputs, outputs, CANDIDATES_KEPT, Lists.of(equal_to(classes, classes)), search)
+    both = nearest_in_both(inputs, outputs, CANDIDATES_KEPT, equal_to(classes, classes), search)
     # A sum of two cosines may be a hair over 2, as a cosine may be over 1.
     sides = [(found.numbers, np.clip(found.scores, -2, 2), found.barred) for found in both]
     return _table(rows, np.arange(len(rows)), sides[0], sides[1])
@@ -90,7 +90,7 @@ def _by_passage(
 ) -> Outcome:
     """Return for each query, by the number of its text, the nearest positives of the rows."""
     documents = texts.numbers(rows["positive"].to_pylist())
-    lists = Lists.of(barred_documents(known, texts.class_of[queries], texts.class_of[documents]))
+    lists = known.among(texts.class_of[queries], texts.class_of[documents])
     asked, among = (Rows(texts.vectors, texts.vector_of[numbers]) for numbers in (queries, documents))
     return _nearest(asked, among, lists, *how)
 
@@ -99,9 +99,9 @@ def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_fr
     """Return for each row the best other rows by cos(query, query') - cos(document, document')."""
     queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
     asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
-    lists = barred_documents(known, texts.classes(queries), texts.classes(documents))
+    lists = known.among(texts.classes(queries), texts.classes(documents))
     both = np.hstack([asked, answered])
-    return _nearest(Rows(both, negated=asked.shape[1]), Rows(both), Lists.of(lists), search, ivf_from)
+    return _nearest(Rows(both, negated=asked.shape[1]), Rows(both), lists, search, ivf_from)
 
 
 def _nearest(asked: Rows, among: Rows, barred: Lists, search: Search, ivf_from: int | None) -> Outcome:
@@ -109,21 +109,6 @@ def _nearest(asked: Rows, among: Rows, barred: Lists, search: Search, ivf_from: 
     if ivf_from is None or len(among) < ivf_from:
         return Outcome(top_k(asked, among, CANDIDATES_KEPT, barred, search), {})
     return top_k_of_many(asked, among, CANDIDATES_KEPT, barred, search)
-
-
-def barred_documents(known: Known, queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
-    """Return for each query's class the numbers of the documents (given by class) that it must never get."""
-    order = np.argsort(documents, kind="stable")
-    ordered = documents[order]
-    if known.cluster_of is not None:
-        return equal_to(known.cluster_of[queries], known.cluster_of[documents])
-    barred = []
-    for query in queries.tolist():
-        own = np.array(sorted({query, *known.of_query.get(query, ())}), dtype=np.int64)
-        low, high = np.searchsorted(ordered, own, side="left"), np.searchsorted(ordered, own, side="right")
-        parts = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True) if a < b]
-        barred.append(np.concatenate(parts) if parts else np.empty(0, dtype=np.int64))
-    return barred
 
 
 def _side(found: Found, rows: np.ndarray, of_row: np.ndarray, most: int) -> _Side:

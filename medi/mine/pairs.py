@@ -7,13 +7,14 @@ A negative is never, folded or to the encoder, the query or a known positive of 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from medi.errors import MediError
 from medi.mine.account import Account
-from medi.mine.candidates import barred_documents, matrix
+from medi.mine.candidates import matrix
 from medi.mine.hints import CHOSEN_POSITIVE, NO_HINTS, ROW_BYTES, Hints, names, rescored_listing
 from medi.mine.scores import cosines_of, scores_at
 from medi.mine.search import Lists
@@ -152,14 +153,14 @@ def _barred(rows: np.ndarray, texts: np.ndarray, pool: Pool) -> dict[str, np.nda
     barred = {"repeated": own.mask(marks, len(pool.texts.class_of)) | repeated(marks)}
     if pool.hints.near is None:
         return barred
-    near = Lists.of([np.unique(pool.marks(members)) for members in _members(rows, pool)])
+    members = _members(rows, pool)
+    near = Lists(members.starts, pool.marks(members.items))
     return {"near_duplicate": near.mask(marks, len(pool.texts.class_of)), **barred}
 
 
-def _members(rows: np.ndarray, pool: Pool) -> list[np.ndarray]:
+def _members(rows: np.ndarray, pool: Pool) -> Lists:
     """Return for each row the texts, by number, of its query and of its known positives."""
-    queries = pool.texts.class_of[pool.queries[rows]]
-    return barred_documents(pool.known, queries, pool.texts.class_of)
+    return pool.known.among(pool.texts.class_of[pool.queries[rows]], pool.texts.class_of)
 
 
 def fill_up(block: np.ndarray, pool: Pool, mined: _Mined, account: Account) -> list[list[int]]:
@@ -178,7 +179,8 @@ def fill_up(block: np.ndarray, pool: Pool, mined: _Mined, account: Account) -> l
     rows, documents = block[asking], _documents(pool)
     texts = documents[draws(pool.ids[rows], len(documents), pool.rules.seed)]
     has = Lists.of([pool.marks(np.array([*mined.numbers[a], *mined.refused[a].tolist()], np.int64)) for a in asking])
-    known = Lists.of([pool.texts.class_of[members] for members in _members(rows, pool)])
+    members = _members(rows, pool)
+    known = Lists(members.starts, pool.texts.class_of[members.items])
     barred = {"known_positive": known.mask(pool.texts.class_of[texts], len(pool.texts.class_of))}
     barred |= _barred(rows, texts, pool)
     barred["repeated"] |= has.mask(pool.marks(texts), len(pool.texts.class_of))
@@ -217,10 +219,10 @@ def _cosines_at(pool: Pool, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _check(known: Known, texts: Texts, queries: np.ndarray, negatives: list[list[int]]) -> None:
     """Raise MediError where a negative is its query or a known positive of it; whatever chose it, none may pass."""
-    for query, listed in zip(texts.class_of[queries].tolist(), negatives, strict=True):
-        for negative in texts.class_of[listed].tolist() if listed else ():
-            if known.holds(query, negative):
-                raise MediError(CHOSEN_POSITIVE)
+    owners = np.repeat(texts.class_of[queries], np.fromiter(map(len, negatives), dtype=np.int64))
+    chosen = np.fromiter(chain.from_iterable(negatives), dtype=np.int64)
+    if known.hold(owners, texts.class_of[chosen]).any():
+        raise MediError(CHOSEN_POSITIVE)
 
 
 def _pairs(

@@ -77,6 +77,13 @@ class Lists:
         items = np.concatenate(lists) if lists else np.empty(0, dtype=np.int64)
         return Lists(starts.astype(np.int64), items.astype(np.int64))
 
+    @staticmethod
+    def runs(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> "Lists":
+        """Return `values[low[i]:high[i]]`, of int64 [n], as the list of query i."""
+        lengths = high - low
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        return Lists(starts, values[np.repeat(low - starts[:-1], lengths) + np.arange(starts[-1])])
+
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
         starts = self.starts[rows.start : rows.stop + 1]

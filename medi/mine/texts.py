@@ -7,11 +7,13 @@ negative. Every comparison of mining is between classes.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from medi.mine.search import Lists
 from medi.schema import fold, text_id
 
 
@@ -133,13 +135,18 @@ def given_negatives(rows: pa.Table, texts: Texts, known: "Known", most: int) -> 
     """
     kept: list[list[str]] = []
     facts: Counter[str] = Counter()
-    if not _all_of(rows, "negatives"):
+    given = _all_of(rows, "negatives")
+    if not given:
         return [[] for _ in range(len(rows))], facts
-    for query, listed in zip(rows["query"].to_pylist(), rows["negatives"].to_pylist(), strict=True):
-        own, chosen, seen = int(texts.class_of[texts.number_of[query]]), [], set()
-        for text in listed:
-            candidate = int(texts.class_of[texts.number_of[text]])
-            if known.holds(own, candidate):
+    candidates = texts.classes(given)
+    lengths = pc.list_value_length(rows["negatives"]).to_numpy()
+    held = known.hold(np.repeat(texts.classes(rows["query"].to_pylist()), lengths), candidates)
+    each = zip(given, candidates.tolist(), held.tolist(), strict=True)
+    for length in lengths.tolist():
+        chosen: list[str] = []
+        seen: set[int] = set()
+        for text, candidate, is_known in islice(each, length):
+            if is_known:
                 facts["given_known_positive"] += 1
             elif candidate in seen:
                 facts["given_repeated"] += 1
@@ -187,16 +194,31 @@ class Groups:
 
 @dataclass(frozen=True)
 class Known:
-    """The classes that are known positives of each query's class; in clusters, all of the query's cluster."""
+    """The classes that a query's class must never get: itself and its known positives; in clusters, all of its cluster.
 
-    of_query: dict[int, set[int]]
-    cluster_of: np.ndarray | None
+    `keys` int64 [k], ascending, has a `query * classes + other` for each; none where `cluster_of` int64 [classes] says
+    it.
+    """
 
-    def holds(self, query: int, candidate: int) -> bool:
-        """Return whether the candidate's class is the query's or a known positive of it."""
+    keys: np.ndarray
+    classes: int
+    cluster_of: np.ndarray | None = None
+
+    def hold(self, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Return whether a candidate's class is its query's or a known positive of that; all int64 [n], bool [n]."""
         if self.cluster_of is not None:
-            return bool(self.cluster_of[query] == self.cluster_of[candidate])
-        return candidate == query or candidate in self.of_query.get(query, ())
+            return self.cluster_of[queries] == self.cluster_of[candidates]
+        asked = queries * self.classes + candidates
+        return self.keys[np.minimum(np.searchsorted(self.keys, asked), len(self.keys) - 1)] == asked
+
+    def among(self, queries: np.ndarray, documents: np.ndarray) -> Lists:
+        """Return for each query the numbers of the documents that it must never get; both are given by class."""
+        if self.cluster_of is not None:
+            return equal_to(self.cluster_of[queries], self.cluster_of[documents])
+        first, end = (np.searchsorted(self.keys, (queries + more) * self.classes) for more in (0, 1))
+        own = Lists.runs(self.keys, first, end)
+        found = equal_to(own.items % self.classes, documents)
+        return Lists(found.starts[own.starts], found.items)
 
 
 def known_positives(rows: pa.Table, texts: Texts, rules: PairRules) -> Known:
@@ -205,22 +227,19 @@ def known_positives(rows: pa.Table, texts: Texts, rules: PairRules) -> Known:
     All positives of a query's text count, `other_positives` included. In symmetric sources the relation is symmetric;
     in clusters also transitive.
     """
-    queries = texts.classes(rows["query"].to_pylist()).tolist()
-    positives = texts.classes(rows["positive"].to_pylist()).tolist()
-    others = texts.classes(_all_of(rows, "other_positives")).tolist()
-    owners = np.repeat(queries, pc.list_value_length(rows["other_positives"]).to_numpy()).tolist()
-    related = [*zip(queries, positives, strict=True), *zip(owners, others, strict=True)]
+    classes = len(texts.class_of)
+    queries = texts.classes(rows["query"].to_pylist())
+    owners = np.repeat(queries, pc.list_value_length(rows["other_positives"]).to_numpy())
+    asking = np.concatenate([queries, owners])
+    known = texts.classes([*rows["positive"].to_pylist(), *_all_of(rows, "other_positives")])
     if rules.clusters:
-        groups = Groups(len(texts.class_of))
-        for query, member in related:
+        groups = Groups(classes)
+        for query, member in zip(asking.tolist(), known.tolist(), strict=True):
             groups.join(query, member)
-        return Known({}, groups.roots())
-    known: dict[int, set[int]] = {}
-    for query, member in related:
-        known.setdefault(query, set()).add(member)
-        if rules.symmetric:
-            known.setdefault(member, set()).add(query)
-    return Known(known, None)
+        return Known(np.empty(0, dtype=np.int64), classes, groups.roots())
+    own, there = np.arange(classes) * (classes + 1), asking * classes + known
+    back = known * classes + asking if rules.symmetric else there
+    return Known(np.unique(np.concatenate([own, there, back])), classes)
 
 
 def conflicting(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -230,9 +249,9 @@ def conflicting(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.array([times[c] > 1 for c in classes.tolist()], dtype=bool)
 
 
-def equal_to(queries: np.ndarray, documents: np.ndarray) -> list[np.ndarray]:
+def equal_to(queries: np.ndarray, documents: np.ndarray) -> Lists:
     """Return for each query class the numbers of the documents of that class."""
     order = np.argsort(documents, kind="stable")
     low = np.searchsorted(documents[order], queries, side="left")
     high = np.searchsorted(documents[order], queries, side="right")
-    return [order[a:b] for a, b in zip(low, high, strict=True)]
+    return Lists.runs(order, low, high)

@@ -22,7 +22,7 @@ _LARGE_FILE_BYTES = 1 << 25
 _HEAD_BYTES = 512
 _PACKED_BYTES, _LARGE_PACKED_BYTES = 1 << 18, 1 << 21
 _GZ = b"\x1f\x8b"
-_AGAIN = "fetch it again"
+_AGAIN = "fetch or make it again"
 _READING = {errno.EACCES: "give yourself the right to read it", errno.EISDIR: "put the file in its place"}
 _EXTRA, _NAME, _COMMENT, _HEADER_CRC = 4, 8, 16, 2
 # JSON lines pack to a third or a tenth; deflate can make a thousand bytes of one, and a bomb does.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from medi.errors import MediError, UsageError
-from medi.publish import fsync, new_temporary, remove_orphans, write_json
+from medi.publish import fsync, new_temporary, remove_orphans, write_json, writing
 from medi.train.card import model_card
 from medi.train.recipe import difference
 
@@ -103,10 +103,11 @@ class Keeper:
 
         temporary = new_temporary(self.folder(step))
         try:
-            self._write_model(temporary, model, step)
-            with _disk_errors(), (temporary / _OPTIMIZER).open("wb") as file:
-                torch.save(optimizer.state_dict(), file)
-            _move(temporary, self.folder(step))
+            with writing(self.run):
+                self._write_model(temporary, model, step)
+                with _disk_errors(), (temporary / _OPTIMIZER).open("wb") as file:
+                    torch.save(optimizer.state_dict(), file)
+                _move(temporary, self.folder(step))
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         for old in self.steps()[: -self.keep]:
@@ -128,8 +129,9 @@ class Keeper:
         """Put the trained model in the place of OUT and return it; `facts` are further lines of its card."""
         temporary = new_temporary(self.out)
         try:
-            self._write_model(temporary, model, int(str(self.recipe["max_steps"])), facts)
-            _move(temporary, self.out)
+            with writing(self.out):
+                self._write_model(temporary, model, int(str(self.recipe["max_steps"])), facts)
+                _move(temporary, self.out)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         return self.out

@@ -3,14 +3,11 @@
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from medi.errors import MediError
 from medi.fetch import Unreachable
-
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 
 
 def one_line(name: str, error: MediError) -> str:
@@ -33,23 +30,6 @@ def failure_of(lines: Iterable[str]) -> MediError:
     for line in lines:
         failure.add_note(line)
     return failure
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Let an error of the disk name the folder that is written: not a temporary name in it, which says nothing to a
-    person, and not nothing (a write knows only its handle).
-
-    Raises OSError with the folder's name.
-    """
-    try:
-        yield
-    except OSError as error:
-        # numpy has no number for a write that fell short, only words.
-        number = errno.ENOSPC if str(error).endswith(" written") else error.errno
-        if number in _DISK and str(error.filename or folder).startswith(str(folder)):
-            raise OSError(number, os.strerror(number), str(folder)) from error
-        raise
 
 
 def check_writable(folder: Path, option: str) -> None:

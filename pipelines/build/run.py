@@ -16,7 +16,7 @@ from rich.console import Console
 from medi.errors import MediError, UsageError
 from medi.fetch import forget_hosts
 from medi.own import spec_from, spec_json
-from medi.publish import remove_orphans
+from medi.publish import remove_orphans, writing
 from medi.release import open_release
 from medi.release.swap import finish_swap, refuse_strangers, remove_leftovers
 from medi.release.verify import verify
@@ -24,7 +24,7 @@ from medi.shards import manifest_head, same_release, write_release
 from pipelines.build import progress
 from pipelines.build.contents import Finished, contents_of, finished
 from pipelines.build.context import Context, prepare
-from pipelines.build.failures import check_writable, failure_of, one_line, writing
+from pipelines.build.failures import check_writable, failure_of, one_line
 from pipelines.build.fetching import located, obtain, show_plan
 from pipelines.build.keep import EVERYTHING, Missing
 from pipelines.build.measuring import measures
