@@ -48,7 +48,8 @@ torture: $(INSTALLED)
 real: $(INSTALLED)
 	.venv/bin/medi build --raw $(RAW) --super-ni-tasks all
 
-# Times each stage beside its peers, an hour; writes benchmarks/RESULTS.md. Nothing else should run meanwhile.
+# Times each stage beside its peers, five rounds, some hours; writes benchmarks/RESULTS.md. Nothing else should run
+# meanwhile.
 bench: $(INSTALLED)
 	@$(PIP) 'matplotlib>=3.9'
 	.venv/bin/python -m benchmarks

@@ -1,6 +1,6 @@
 """Times the encoder beside `SentenceTransformer.encode` at its defaults, over texts of the real files.
 
-    python -m benchmarks.embed [--repeats 3] [--rows 20000]
+    python -m benchmarks.embed [--repeats 5] [--rows 20000]
 
 The texts are drawn from ../shared/data/raw beside the project; where that is absent, from the bundled sample. Whether
 bfloat16 finds the same positives is asked of each text's nearest other text.
@@ -152,7 +152,7 @@ def sized(title: str, module: str, model_of: Callable[[Path], Path], texts: int)
     ways: dict[str, paired.Way] = {THEIRS: partial(theirs, model_of)}
     ways |= {f"medi, {dtype}": partial(ours, model_of, dtype) for dtype in ("float32", "bfloat16")}
     ratios = [paired.Ratio(THEIRS, "medi, bfloat16", least=2.5), paired.Ratio(THEIRS, "medi, float32", least=1)]
-    return paired.Benchmark(module, title, partial(prepare, texts), ways, ratios, repeats=3)
+    return paired.Benchmark(module, title, partial(prepare, texts), ways, ratios)
 
 
 BENCHMARK = sized("Embed: MiniLM", "benchmarks.embed", minilm, 20_000)

@@ -1,6 +1,6 @@
 """As `benchmarks.embed`, for a random encoder of the shape of Sentence-T5 base.
 
-python -m benchmarks.embed_t5 [--repeats 3] [--rows 1000]
+python -m benchmarks.embed_t5 [--repeats 5] [--rows 1000]
 """
 
 from functools import partial

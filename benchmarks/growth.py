@@ -159,7 +159,6 @@ BENCHMARK = Benchmark(
     prepare,
     {_name(stage, rows): partial(work, rows) for stage, work, sizes in STAGES for rows in sizes},
     _ratios(),
-    repeats=1,
     draw=draw,
 )
 

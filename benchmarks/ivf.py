@@ -1,6 +1,6 @@
 """Times the search of 100,000 queries among 100,000 documents, k = 64: exactly, and in an inverted file (`--ivf-from`).
 
-    python -m benchmarks.ivf [--rows 100000] [--repeats 1]
+    python -m benchmarks.ivf [--rows 100000] [--repeats 5]
 
 Documents lie as in `benchmarks.vectors`, some 50 around a centre, fewer than are looked for; and 1,000 around one.
 `recall` is the share of all exact neighbours that were found, `probes` how many of the `lists` each query looked into.
@@ -80,7 +80,6 @@ def benchmark(rows: int = ROWS) -> paired.Benchmark:
         prepare=partial(prepare, rows=rows),
         ways=ways,
         ratios=[paired.Ratio(f"inverted file, {each}", f"exact, {each}", most=most[each]) for each in GATHERED],
-        repeats=1,
     )
 
 
