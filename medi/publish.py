@@ -58,7 +58,8 @@ def writing(place: Path) -> Iterator[None]:
     except OSError as error:
         # numpy has no number for a write that fell short, only words.
         number = errno.ENOSPC if str(error).endswith(" written") else error.errno
-        if number in _DISK and str(error.filename or place).startswith(str(place)):
+        named = Path(final_path(str(error.filename))) if error.filename else place
+        if number in _DISK and named.is_relative_to(place):
             raise OSError(number, os.strerror(number), str(place)) from error
         raise
 
@@ -100,6 +101,24 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
     path.write_bytes(text.encode())
     fsync(path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a text in its place at once: where that fails, what stood there stays. A pipe or a device is written to.
+
+    Raises OSError, which names the path.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return
+    final = Path(os.path.realpath(path))
+    temporary = final.with_name(temporary_name())
+    try:
+        with naming(path):
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+            temporary.replace(final)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def digest_of_files(*paths: Path) -> str:

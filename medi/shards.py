@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from medi.ahead import ahead
 from medi.errors import MediError
+from medi.publish import writing
 from medi.release import Release, open_release
 from medi.release.content import ContentDigest
 from medi.release.digests import sha256_of
@@ -140,11 +141,18 @@ def renew_report(folder: Path) -> Path:
     known = {entry["path"]: entry for entry in release.manifest["files"]}
     if path.is_file() and path.read_bytes() == text.encode() and known.get(REPORT) == _file_entry(folder, path):
         return path
-    known[REPORT] = {**_write_text(folder, f"{REPORT}.new", text), "path": REPORT}
-    release.manifest["files"] = [known[name] for name in sorted(known)]
-    _write_text(folder, f"{MANIFEST}.new", _json_text(release.manifest))
-    for name in (REPORT, MANIFEST):
-        (folder / f"{name}.new").replace(folder / name)
+    news = {name: folder / f"{name}.new" for name in (REPORT, MANIFEST)}
+    try:
+        with writing(folder):
+            known[REPORT] = {**_write_text(folder, news[REPORT].name, text), "path": REPORT}
+            release.manifest["files"] = [known[name] for name in sorted(known)]
+            _write_text(folder, news[MANIFEST].name, _json_text(release.manifest))
+            for name, new in news.items():
+                new.replace(folder / name)
+    finally:
+        # Where there was no room, half a file would be in the way of the next build.
+        for new in news.values():
+            new.unlink(missing_ok=True)
     return path
 
 

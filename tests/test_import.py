@@ -18,7 +18,8 @@ from medi.schema import row_id
 from medi.store import Store
 from medi.train.data import open_data
 from medi.train.run import run
-from pipelines.cli.app import main
+from pipelines.cli.app import line_of, main
+from tests.limits import files_of_at_most
 from tests.release_builder import tiny
 from tests.training import Heard, job
 
@@ -202,6 +203,15 @@ def test_a_file_of_another_shape_is_one_line_and_leaves_nothing(content: bytes, 
         import_file(tmp_path / "medi-data.json", tmp_path / "r")
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["medi-data.json"]
+
+
+@pytest.mark.parametrize("most_bytes", [20, 2_000])
+def test_an_import_that_finds_no_room_names_its_place(most_bytes: int, tmp_path: Path) -> None:
+    path, out = written(tmp_path, [record(number) for number in range(50)]), tmp_path / "r"
+    with files_of_at_most(most_bytes), pytest.raises(OSError) as full:
+        import_file(path, out)
+    assert line_of(full.value).startswith(f"{out}: file too large; raise the limit")
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
 def test_what_stands_at_out_is_not_replaced(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ from medi.report.page import report_page
 from medi.report.rows import cut, read_tasks, together
 from medi.report.warnings import forbids_commerce, warnings_of
 from medi.shards import renew_report, write_release
+from pipelines.cli.app import line_of
+from pipelines.cli.report import report
 from tests.builds import REPO
+from tests.limits import files_of_at_most
 from tests.release_builder import Builder, pair_row, source_entry, task_entry, tiny
 
 HOSTILE = "</script><script>document.title='taken'</script><!--slot d3-->&\u2028\u202e\x1b[2J\"'"
@@ -250,6 +253,33 @@ def test_the_command_writes_it_and_says_where(tmp_path: Path) -> None:
     done = medi(out, "--out", tmp_path / "page.html")
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'page.html'}\n")
     assert (tmp_path / "page.html").read_bytes() == (out / "report.html").read_bytes()
+
+
+def test_a_report_that_finds_no_room_leaves_the_one_before(tmp_path: Path) -> None:
+    out = write(tiny(), tmp_path / "out")
+    (out / "report.html").write_text("before")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with files_of_at_most(300), pytest.raises(OSError) as full:
+        renew_report(out)
+    assert line_of(full.value).startswith(f"{out}: file too large; raise the limit")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    page = tmp_path / "page.html"
+    page.write_text("before")
+    with files_of_at_most(300), pytest.raises(OSError) as full:
+        report(out, page)
+    assert line_of(full.value).startswith(f"{page}: file too large; raise the limit")
+    assert page.read_text() == "before" and sorted(path.name for path in tmp_path.iterdir()) == ["out", "page.html"]
+
+
+def test_a_report_goes_through_a_link_and_a_pipe(tmp_path: Path) -> None:
+    out = write(tiny(), tmp_path / "out")
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("before")
+    link.symlink_to(page)
+    report(out, link)
+    assert link.is_symlink() and page.read_bytes() == (out / "report.html").read_bytes()
+    done = medi(out, "--out", "/dev/stdout")
+    assert done.stdout == f"{page.read_text()}/dev/stdout\n"
 
 
 def test_what_is_no_release_is_one_line(tmp_path: Path) -> None:

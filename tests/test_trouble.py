@@ -1,5 +1,6 @@
 """What a machine does to a build: files that may not be read, a disk that is full, an encoder that takes its time."""
 
+import errno
 import json
 import re
 import shutil
@@ -96,6 +97,12 @@ def test_an_error_of_the_disk_that_names_no_file_gets_the_folder() -> None:
     with pytest.raises(FileNotFoundError) as absent, writing(Path("/disk/out")):
         open("/nowhere/at/all")
     assert absent.value.filename == "/nowhere/at/all"
+    with pytest.raises(OSError) as other, writing(Path("/disk/out")):
+        raise PermissionError(errno.EACCES, "Permission denied", "/disk/outer.json")
+    assert other.value.filename == "/disk/outer.json"
+    with pytest.raises(OSError) as new, writing(Path("/disk/out")):
+        raise OSError(errno.ENOSPC, "No space left on device", "/disk/out.new-0123456789ab/data/0")
+    assert new.value.filename == "/disk/out"
 
 
 def test_loading_the_encoder_is_no_sources_time(tiny_encoder: Path, tmp_path: Path) -> None:

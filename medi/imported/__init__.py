@@ -17,7 +17,7 @@ from medi.imported.spill import Spill, Spilled
 from medi.imported.tasks import Imported, import_source, read, source_of
 from medi.ingest.draw import reason_of
 from medi.ingest.parse import parse
-from medi.publish import new_temporary, remove_orphans
+from medi.publish import new_temporary, remove_orphans, writing
 from medi.read import raw_batches
 from medi.release.digests import sha256_of
 from medi.release.manifest import Json, RawFile
@@ -73,18 +73,19 @@ def import_file(path: Path, out: Path, say: Say = lambda line: None) -> Summary:
     remove_orphans(out.parent, deep=False)
     scratch = new_temporary(out)
     try:
-        spill = Spill(scratch)
-        say(f"reading {path}")
-        file = _raw_file(path)
-        reading = _read(path, spill, _now_and_then(say))
-        say(f"sorting {many(reading.records, 'record')} into {many(len(spill.tasks), 'task')}")
-        sources = _sources(spill.tasks.values(), file, reading, _now_and_then(say))
-        left_out = sum((Counter(source.entry["dropped"]) for source in sources), reading.bad)
-        rows = sum(source.entry["got"] for source in sources)
-        if not rows:
-            raise MediError(f"{path}: none of its records can be a row of a release ({_listed(left_out)})")
-        say("writing and verifying the release")
-        digest = write_release(out, _contents(sources, file, reading), check=verify)
+        with writing(out):
+            spill = Spill(scratch)
+            say(f"reading {path}")
+            file = _raw_file(path)
+            reading = _read(path, spill, _now_and_then(say))
+            say(f"sorting {many(reading.records, 'record')} into {many(len(spill.tasks), 'task')}")
+            sources = _sources(spill.tasks.values(), file, reading, _now_and_then(say))
+            left_out = sum((Counter(source.entry["dropped"]) for source in sources), reading.bad)
+            rows = sum(source.entry["got"] for source in sources)
+            if not rows:
+                raise MediError(f"{path}: none of its records can be a row of a release ({_listed(left_out)})")
+            say("writing and verifying the release")
+            digest = write_release(out, _contents(sources, file, reading), check=verify)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return Summary(digest, rows, sum(len(source.tasks) for source in sources), dict(sorted(left_out.items())))

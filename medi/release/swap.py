@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medi.errors import MediError
-from medi.publish import fsync, naming
+from medi.publish import fsync, naming, writing
 from medi.release.manifest import MANIFEST, RUN
 
 _MARK = ".replacing"
@@ -34,10 +34,11 @@ def replacing(out: Path) -> Iterator[Path]:
     remove_leftovers(out)
     new, lock = _new_folder(out)
     try:
-        yield new
-        _sync_tree(new)
-        with _locked(out.parent):
-            _swap(out, new)
+        with writing(out):
+            yield new
+            _sync_tree(new)
+            with _locked(out.parent):
+                _swap(out, new)
     finally:
         if not (new / _MARK).exists():
             shutil.rmtree(new, ignore_errors=True)

@@ -19,6 +19,7 @@ def report(
 
     One file for a browser, without a network. Each build writes it; this writes that of an older or imported release.
     """
+    from medi.publish import write_whole
     from medi.release import open_release
     from medi.release.manifest import MEASURES_FILE
     from medi.report.page import report_page
@@ -29,7 +30,7 @@ def report(
         path = renew_report(folder)
     else:
         path = out
-        path.write_text(report_page(release), encoding="utf-8", newline="\n")
+        write_whole(path, report_page(release))
     if not (folder / MEASURES_FILE).is_file():
         print("no lengths in tokens, ranks or map: the release has no audit/measures.json", file=sys.stderr)
     print(shown(str(path)))
