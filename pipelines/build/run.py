@@ -290,10 +290,9 @@ def publish(job: Job, done: list[Finished], seconds: dict[str, float]) -> BuildR
         "resources": {"workers": settings.workers, "runner": settings.runner, "memory_bytes": settings.memory_bytes},
     }
     contents = replace(contents_of(job.context, job.plan, done, run), measures=lambda: measures(job.context, done))
-    with writing(settings.out):
-        if same_release(settings.out, manifest_head(contents)):
-            digest = open_release(settings.out).manifest["content_digest"]
-        else:
-            with replacing_aloud(progress.reporter(), settings.out):
-                digest = write_release(settings.out, contents, check=verify)
+    if same_release(settings.out, manifest_head(contents)):
+        digest = open_release(settings.out).manifest["content_digest"]
+    else:
+        with replacing_aloud(progress.reporter(), settings.out):
+            digest = write_release(settings.out, contents, check=verify)
     return BuildResult(settings.out, digest, tuple(done), seconds)
