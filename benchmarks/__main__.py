@@ -31,7 +31,7 @@ def main() -> None:
     """Run what was asked for, and write the page after each section, so that a run that is cut loses little."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--repeats", type=int, metavar="N", help="rounds of each; else as many as each says itself")
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in NAMES]:
         parser.error(f"{unknown[0]}: there is no such benchmark; give some of {', '.join(NAMES)}")

@@ -20,8 +20,9 @@ import numpy as np
 from benchmarks import paired
 from medi.embed import chunks, embed, tokens
 from medi.encoder import describe, load
+from medi.encoder_names import MINILM
 from medi.errors import MediError
-from medi.fetch.encoder import MINILM, find_encoder
+from medi.fetch.encoder import find_encoder
 from medi.fetch.settings import Settings as FetchSettings
 from medi.schema import text_id
 from medi.vectors import CHUNK_ROWS

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from medi.fetch.encoder import MINILM
+from medi.encoder_names import MINILM
 from medi.train.batches import shares
 from medi.train.loss import contrast
 from medi.train.micro import MicroParams, embed_step

@@ -107,7 +107,8 @@ def main(release: str, folder: Path, out: Path, options: list[str]) -> None:
 
 def packaged() -> str:
     """Return the folder of MiniLM's package."""
-    from medi.fetch import MINILM, Settings, find_encoder
+    from medi.encoder_names import MINILM
+    from medi.fetch import Settings, find_encoder
 
     return str(find_encoder(MINILM, None, Settings(Path("data"), offline=True)).folder)
 

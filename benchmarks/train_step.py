@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.our_step import Asked, Taken, new_model, ranks, take, texts, timed
-from medi.fetch.encoder import MINILM, find_encoder
+from medi.encoder_names import MINILM
+from medi.fetch.encoder import find_encoder
 from medi.fetch.settings import Settings
 from medi.train.tokens import pad
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 
+from medi.encoder_names import MINILM, SENTENCE_T5
 from medi.errors import UsageError
-from medi.fetch import MINILM
 from medi.licences import allow_list, is_allowed
 from medi.own import Spec, load, united
 from medi.profiles import PROFILES, Rules, check_rules
 from medi.source import Source, named
 from medi.sources import ALL
-
-SENTENCE_T5 = "sentence-transformers/sentence-t5-large"
 
 _CHOICES = {
     "profile": tuple(PROFILES),

@@ -138,7 +138,7 @@ def test_a_release_is_not_written_into_the_raw_folder(
 def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
     full, closed = OSError(28, "No space left on device", "/disk/shard"), PermissionError(13, "Permission denied", "/x")
     assert line_of(full) == (
-        "/disk/shard: no space left on device; make room there, or name another --workspace and --out"
+        "/disk/shard: no space left on device; make room there, or name another folder"
     )
     assert line_of(closed) == "/x: permission denied; put that right and run again"
     assert line_of(OSError("the pipe broke")) == "the pipe broke"

@@ -18,7 +18,7 @@ from tests.disks import SOMEBODY, Disk, small_disk
 from tests.unharmed import content_of, nothing_is_left, temporaries
 
 FEW = ("--sources", "gooaq_pairs,msmarco")
-MAKE_ROOM = "make room there, or name another --workspace and --out"
+MAKE_ROOM = "make room there, or name another folder"
 
 
 def told(done: subprocess.CompletedProcess[str], code: int = 1) -> str:
@@ -113,7 +113,7 @@ def test_a_closed_place_is_named_before_anything_is_computed(
         said = told(disk.medi(*with_out(place / "undone", tmp_path / "out")))
         assert said == f"--workspace {place}/undone: {place}/undone cannot be written {closed} --workspace"
         assert told(disk.medi(*with_out(place / "w", tmp_path / "out"))) == (
-            f"{place}/w: read-only file system; name another --workspace and --out, or mount it for writing"
+            f"{place}/w: read-only file system; name another folder, or mount it for writing"
         )
         assert not (tmp_path / "w" / "store" / "instruct").exists() and not (tmp_path / "out").exists()
         # What is finished needs no writing: a release can be made of a workspace that is closed.

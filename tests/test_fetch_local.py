@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from medi.encoder_names import MINILM
 from medi.errors import MediError, UsageError
-from medi.fetch import MINILM, Settings, digest_file, digested, find_encoder, find_raw
+from medi.fetch import Settings, digest_file, digested, find_encoder, find_raw
 from medi.fetch.encoder import MINILM_SHA256
 from medi.installed import check_faiss
 from medi.source import File, Source, Variant, pair

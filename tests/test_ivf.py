@@ -12,8 +12,9 @@ import pytest
 
 from medi import mine
 from medi.errors import MediError, UsageError
+from medi.mine.documents import Documents
 from medi.mine.ivf import Inverted, Outcome, top_k_of_many
-from medi.mine.search import Documents, Found, Lists, Search, top_k
+from medi.mine.search import Found, Lists, Search, top_k
 from medi.mine.vectors import Rows
 from medi.profiles import PROFILES, Rules, check_rules
 from medi.release.accounting import changed_rules, rules_of, searched_in_lists

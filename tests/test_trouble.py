@@ -92,7 +92,7 @@ def test_an_error_of_the_disk_that_names_no_file_gets_the_folder() -> None:
     with pytest.raises(OSError) as full, writing(Path("/disk/out")), open("/dev/full", "w") as file:
         file.write("x")
     assert line_of(full.value) == (
-        "/disk/out: no space left on device; make room there, or name another --workspace and --out"
+        "/disk/out: no space left on device; make room there, or name another folder"
     )
     with pytest.raises(FileNotFoundError) as absent, writing(Path("/disk/out")):
         open("/nowhere/at/all")

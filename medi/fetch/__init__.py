@@ -1,7 +1,7 @@
 """From places to files: finds, downloads, pins and verifies what a build reads; the only room that uses the network."""
 
 from medi.fetch.download import by_hand, choose_variant, download, fetch_all, prefix, prefix_bytes, remote_sizes
-from medi.fetch.encoder import MINILM, EncoderFiles, fetch_encoder, find_encoder
+from medi.fetch.encoder import EncoderFiles, fetch_encoder, find_encoder
 from medi.fetch.hosts import Unreachable, forget_hosts
 from medi.fetch.local import LocalFile, digest_file
 from medi.fetch.patience import NotThere
@@ -11,7 +11,6 @@ from medi.fetch.settings import Settings
 from medi.fetch.tasks import SUPER_NI_COMMIT, fetch_tasks, reach_tasks
 
 __all__ = [
-    "MINILM",
     "SUPER_NI_COMMIT",
     "EncoderFiles",
     "Found",

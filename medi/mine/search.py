@@ -5,16 +5,18 @@ the k-th score; the other queries are scanned whole. So the answer depends on ne
 and top-k is a prefix of top-(k+n).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from medi.lanes import MOST_LANES, lanes
+from medi.mine.documents import Documents
 from medi.mine.engine import LAST_PROPOSAL, Decided, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
-from medi.mine.shortlist import Halves, pays
+from medi.mine.shortlist import block_rows
 from medi.mine.vectors import Rows
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
@@ -84,6 +86,10 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum(lengths)])
         return Lists(starts, values[np.repeat(low - starts[:-1], lengths) + np.arange(starts[-1])])
 
+    def each(self) -> Iterator[np.ndarray]:
+        """Yield the list of each query."""
+        return (self.items[start:end] for start, end in pairwise(self.starts.tolist()))
+
     def part(self, rows: slice) -> "Lists":
         """Return the lists of some neighbouring queries."""
         starts = self.starts[rows.start : rows.stop + 1]
@@ -98,31 +104,6 @@ class Lists:
         asked = np.arange(len(candidates))[:, None] * documents + candidates
         nearest = np.minimum(np.searchsorted(listed, asked), len(listed) - 1)
         return (listed[nearest] == asked) & (candidates >= 0)
-
-
-@dataclass(frozen=True)
-class Documents:
-    """What is searched, m vectors; what a search needs of them is made once, for several searches."""
-
-    vectors: Rows
-
-    @staticmethod
-    def of(vectors: "np.ndarray | Rows | Documents") -> "Documents":
-        """Return vectors float32 [m, D] as what is searched."""
-        return vectors if isinstance(vectors, Documents) else Documents(Rows.of(vectors))
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """Return the lengths of the vectors, float64 [m]; MediError where one is none."""
-        return lengths_of(self.vectors, "document")
-
-    @cached_property
-    def halves(self) -> Halves:
-        """Return the vectors in bfloat16."""
-        return Halves.of(self.vectors)
 
 
 @dataclass(frozen=True)
@@ -156,7 +137,7 @@ def top_k(
         k: how many, at least 1.
         excluded: numbers of documents that a query must not get.
         search: the memory and the device of the search; the result does not depend on them.
-        propose: what proposes documents; where None, FAISS on the GPU, shortlists where they pay, or FAISS on the CPU.
+        propose: what proposes documents; where None, FAISS on the GPU, shortlists where they suit, or FAISS on the CPU.
 
     Returns:
         Numbers and scores [n, k], and how many excluded documents would have stood among them [n]: all of them where
@@ -174,7 +155,7 @@ def top_k(
     slack = error_bound(lengths, documents.lengths, queries.dimension)
     task = _Task(queries, documents, k, excluded, lengths, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
-    if propose is None and not search.gpu and pays(documents.vectors, k + _MOST_EXCLUDED):
+    if propose is None and not search.gpu and documents.suit_shortlists(k + _MOST_EXCLUDED):
         left = _by_shortlists(task, search.scan_bytes, found)
     elif width <= LAST_PROPOSAL:
         left = _by_faiss(task, width, propose or (by_gpu if search.gpu else by_cpu), search.scan_bytes, found)
@@ -205,14 +186,15 @@ def _by_shortlists(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
 
     A lane has one thread and its own blocks of queries: so all steps run beside each other, not only the products.
     """
-    halves, count, at_once = task.documents.halves, len(task.queries), min(threads(), MOST_LANES)
+    proposer, count, at_once = task.documents.proposer, len(task.queries), min(threads(), MOST_LANES)
     wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
-    size = halves.block_rows(count, at_once, scan_bytes)
+    size = block_rows(proposer.kept, count, at_once, scan_bytes)
     blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
     def answer(rows: slice) -> np.ndarray:
         """Answer a block of queries."""
-        return _settle(task, rows, halves.best(task.queries.part(rows), task.lengths[rows], wanted[rows]), 1, found)
+        proposal = proposer.best(task.queries, rows, task.lengths[rows], wanted[rows])
+        return _settle(task, rows, proposal, 1, found)
 
     with lanes(at_once) as pool:
         return np.concatenate(list(pool.map(answer, blocks)))

@@ -40,3 +40,20 @@ class Rows:
     def places(self, numbers: np.ndarray) -> np.ndarray:
         """Return the rows of the matrix where vectors lie, given by number; -1 for -1."""
         return numbers if self.at is None else np.where(numbers >= 0, self.at.take(numbers, mode="clip"), -1)
+
+
+@dataclass(frozen=True)
+class BothWays(Rows):
+    """Vectors [x; y] of a matrix, each twice, one behind the other: as [x; y] and as [x; -y]; y begins at `negated`."""
+
+    negated: int = 0
+
+    def __len__(self) -> int:
+        return 2 * len(self.matrix)
+
+    def part(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return some of the vectors, float32 [b, D], a copy."""
+        numbers, turned = np.divmod(np.arange(len(self))[rows], 2)
+        vectors = self.matrix[numbers]
+        vectors[turned == 1, self.negated :] *= -1
+        return vectors

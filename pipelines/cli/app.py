@@ -98,12 +98,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 _QUOTED = re.compile(r"'(/[^']*)'")
-_MAKE_ROOM = "make room there, or name another --workspace and --out"
+_MAKE_ROOM = "make room there, or name another folder"
 _HELPS = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
     errno.EFBIG: "raise the limit of a file's size (`ulimit -f`) and run again",
-    errno.EROFS: "name another --workspace and --out, or mount it for writing",
+    errno.EROFS: "name another folder, or mount it for writing",
 }
 
 

@@ -1,0 +1,69 @@
+"""Vectors to shortlists by products in float32, of documents where they lie: no copy of them is made."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medi.mine.engine import Proposal, error_bound
+from medi.mine.kept import FLOAT32
+from medi.mine.shortlist import TILE, Multiply, shortlists
+from medi.mine.vectors import BothWays, Rows
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Singles:
+    """Documents float32 [m, D], and their lengths float64 [m]."""
+
+    vectors: Rows
+    lengths: np.ndarray
+    kept = FLOAT32
+
+    def best(self, queries: Rows, rows: slice, lengths: np.ndarray, wanted: np.ndarray) -> Proposal:
+        """Return shortlists that hold the `wanted` int64 [b] best of each of some queries, and are bounded so.
+
+        `lengths` float64 [b] are those of the queries. Where a list would be too long there is none, and the bound of
+        the others is infinite.
+        """
+        error = error_bound(lengths, self.lengths, self.vectors.dimension)
+        pairs = isinstance(queries, BothWays) and rows.start % 2 == 0 and (rows.stop - rows.start) % 2 == 0
+        asked = queries.part(rows)
+        multiply = self._by_parts(asked[::2], queries.negated or 0) if pairs else self._whole(asked)
+        numbers, products, floor = shortlists(multiply, len(self.vectors), wanted, error, self.kept)
+        return Proposal(numbers, products, error, floor)
+
+    def _whole(self, asked: np.ndarray) -> Multiply:
+        """Return what multiplies documents with queries float32 [b, D]."""
+        import torch
+
+        queries = torch.from_numpy(asked).T
+
+        def multiply(part: slice, products: "torch.Tensor") -> None:
+            """Multiply some documents with all queries."""
+            torch.mm(torch.from_numpy(self.vectors.part(part)), queries, out=products)
+
+        return multiply
+
+    def _by_parts(self, asked: np.ndarray, middle: int) -> Multiply:
+        """Return what multiplies documents with queries [x; y], float32 [b, D], and with [x; -y], in turn [2b].
+
+        The products of x, and those of y, from column `middle` on, are taken once for both.
+        """
+        import torch
+
+        left, right = (torch.from_numpy(np.ascontiguousarray(side)).T for side in np.split(asked, [middle], axis=1))
+        first, second = (self.kept.empty(TILE, len(asked)) for _ in range(2))
+
+        def multiply(part: slice, products: "torch.Tensor") -> None:
+            """Multiply some documents with all queries."""
+            documents = torch.from_numpy(self.vectors.part(part))
+            of_x, of_y = first[: len(documents)], second[: len(documents)]
+            torch.mm(documents[:, :middle], left, out=of_x)
+            torch.mm(documents[:, middle:], right, out=of_y)
+            torch.add(of_x, of_y, out=products[:, ::2])
+            torch.sub(of_x, of_y, out=products[:, 1::2])
+
+        return multiply
