@@ -17,7 +17,7 @@ from medi.mine.halves import Halves
 from medi.mine.kept import BFLOAT16
 from medi.mine.search import Found, Lists, Search, top_k
 from medi.mine.singles import Singles
-from medi.mine.vectors import BothWays, Rows
+from medi.mine.vectors import Rows
 from tests.test_search import assert_same, rounded, units
 
 Shortlists = Callable[[np.ndarray, np.ndarray, np.ndarray], Proposal]
@@ -80,7 +80,7 @@ def test_what_is_left_out_scores_below_the_bound(
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 400), st.integers(2, 40), st.data())
 def test_products_of_two_parts_are_bounded_too(seed: int, b: int, m: int, dimension: int, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)
-    asked = BothWays(rounded(rng, b, dimension), negated=data.draw(st.integers(1, dimension - 1)))
+    asked = Rows(rounded(rng, b, dimension), negated=data.draw(st.integers(1, dimension - 1)), twice=True)
     documents = rounded(rng, m, dimension) * np.float32(10.0 ** rng.integers(-3, 4))
 
     def by_parts(queries: np.ndarray, documents: np.ndarray, wanted: np.ndarray) -> Proposal:
@@ -179,10 +179,10 @@ def test_rows_of_a_matrix_and_turned_signs_are_searched_like_an_array(by_halves:
 
 @pytest.mark.parametrize("by_halves", [False, True])
 @pytest.mark.parametrize("scan_bytes", [1, 64 << 20])
-def test_both_ways_are_searched_like_two_arrays(by_halves: bool, scan_bytes: int) -> None:
+def test_vectors_that_come_twice_are_searched_like_two_arrays(by_halves: bool, scan_bytes: int) -> None:
     """Blocks of one query share no product, those of many do."""
     matrix = units(9, 4_000, 256)[np.arange(4_000) % 3_900]
-    asked = BothWays(matrix[:150], negated=100)
+    asked = Rows(matrix, np.arange(150), negated=100, twice=True)
     excluded = Lists.of([np.array([row // 2]) for row in range(300)])
     itself = Lists.of([np.array([row]) for row in range(150)])
     found = top_k(asked, Documents(Rows(matrix), by_halves), 12, excluded, Search(scan_bytes))

@@ -266,7 +266,7 @@ def _complaint(bad: list[BadRow], count: int, drawn_rows: int) -> str:
         others = sum(not row.reason.endswith(STRICT) for row in bad)
         return f"{told}: leave --strict out" + (f" ({others:,} would still be bad)" if others else "")
     if count == drawn_rows:
-        return f"{told}: this is another file than the one that belongs here; put that in its place"
+        return f"{told}: none can be read; put the file that belongs here in its place, or mend it"
     return f"{told}: mend the file, or go on without them by --max-bad-rows {count}"
 
 

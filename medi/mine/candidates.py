@@ -31,14 +31,9 @@ def pair_candidates(
     known = known_positives(rows, texts, rules)
     queries, documents = (texts.classes(rows[column].to_pylist()) for column in ("query", "positive"))
     usable = np.flatnonzero(queries != documents)
-    if strategy == "s_neg":
-        found, facts = _by_s_neg(rows.take(usable), texts, known, search, ivf_from)
-        return _table(rows, usable, None, _side(found, usable, np.arange(len(usable)), 2), facts)
-    asking = rows.take(usable)
-    shown = _shown(asking, texts)
-    distinct, of_row = np.unique(texts.numbers(asking["query"].to_pylist()), return_inverse=True)
-    found, facts = _by_passage(asking.take(shown), distinct, texts, known, (search, ivf_from))
-    return _table(rows, usable, None, _side(found, usable[shown], of_row, 1), facts)
+    search_rows = _by_s_neg if strategy == "s_neg" else _by_passage
+    side, facts = search_rows(rows.take(usable), usable, texts, known, (search, ivf_from))
+    return _table(rows, usable, None, side, facts)
 
 
 def label_candidates(rows: pa.Table, texts: Texts, search: Search) -> tuple[pa.Table, Counts]:
@@ -86,22 +81,28 @@ def _shown(rows: pa.Table, texts: Texts) -> np.ndarray:
 
 
 def _by_passage(
-    rows: pa.Table, queries: np.ndarray, texts: Texts, known: Known, how: tuple[Search, int | None]
-) -> Outcome:
-    """Return for each query, by the number of its text, the nearest positives of the rows."""
-    documents = texts.numbers(rows["positive"].to_pylist())
+    rows: pa.Table, usable: np.ndarray, texts: Texts, known: Known, how: tuple[Search, int | None]
+) -> tuple[_Side, _Facts]:
+    """Return for each of the rows, which are the `usable` ones, the nearest positives of them to its query."""
+    shown = _shown(rows, texts)
+    queries, of_row = np.unique(texts.numbers(rows["query"].to_pylist()), return_inverse=True)
+    documents = texts.numbers(rows["positive"].take(shown).to_pylist())
     lists = known.among(texts.class_of[queries], texts.class_of[documents])
     asked, among = (Rows(texts.vectors, texts.vector_of[numbers]) for numbers in (queries, documents))
-    return _nearest(asked, among, lists, *how)
+    found, facts = _nearest(asked, among, lists, *how)
+    return _side(found, usable[shown], of_row, 1), facts
 
 
-def _by_s_neg(rows: pa.Table, texts: Texts, known: Known, search: Search, ivf_from: int | None) -> Outcome:
-    """Return for each row the best other rows by cos(query, query') - cos(document, document')."""
+def _by_s_neg(
+    rows: pa.Table, usable: np.ndarray, texts: Texts, known: Known, how: tuple[Search, int | None]
+) -> tuple[_Side, _Facts]:
+    """Return for each of the rows the best others by cos(query, query') - cos(document, document')."""
     queries, documents = (rows[column].to_pylist() for column in ("query", "positive"))
     asked, answered = texts.vectors_of(queries), texts.vectors_of(documents)
     lists = known.among(texts.classes(queries), texts.classes(documents))
     both = np.hstack([asked, answered])
-    return _nearest(Rows(both, negated=asked.shape[1]), Rows(both), lists, search, ivf_from)
+    found, facts = _nearest(Rows(both, negated=asked.shape[1]), Rows(both), lists, *how)
+    return _side(found, usable, np.arange(len(usable)), 2), facts
 
 
 def _nearest(asked: Rows, among: Rows, barred: Lists, search: Search, ivf_from: int | None) -> Outcome:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from medi.errors import MediError
-from medi.mine.vectors import BothWays, Rows
+from medi.mine.vectors import Rows
 
 # What a block of vectors takes in float64: it stays in the cache between its copy and its sum.
 _CACHED_BYTES = 1 << 19
@@ -96,8 +96,8 @@ def lengths_of(vectors: np.ndarray | Rows, side: str) -> np.ndarray:
         MediError: a vector has a value that is not finite, or no length; named by `side` and row.
     """
     vectors = Rows.of(vectors)
-    if isinstance(vectors, BothWays):
-        return np.repeat(lengths_of(vectors.matrix, side), 2)
+    if vectors.twice:
+        return np.repeat(lengths_of(Rows(vectors.matrix, vectors.at), side), 2)
     squares = np.empty(len(vectors))
     for block in _blocks(slice(0, len(vectors)), vectors.dimension * 12):
         part = vectors.part(block)

@@ -8,10 +8,13 @@ import numpy as np
 from medi.mine.engine import Proposal, error_bound
 from medi.mine.kept import FLOAT32
 from medi.mine.shortlist import TILE, Multiply, shortlists
-from medi.mine.vectors import BothWays, Rows
+from medi.mine.vectors import Rows
 
 if TYPE_CHECKING:
     import torch
+
+# Documents that are copied at once, where they do not lie one behind the other.
+_COPIED = 512
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,9 @@ class Singles:
         the others is infinite.
         """
         error = error_bound(lengths, self.lengths, self.vectors.dimension)
-        pairs = isinstance(queries, BothWays) and rows.start % 2 == 0 and (rows.stop - rows.start) % 2 == 0
         asked = queries.part(rows)
-        multiply = self._by_parts(asked[::2], queries.negated or 0) if pairs else self._whole(asked)
+        in_twos = queries.twice and rows.start % 2 == len(asked) % 2 == 0
+        multiply = self._by_parts(asked[::2], queries.negated or 0) if in_twos else self._whole(asked)
         numbers, products, floor = shortlists(multiply, len(self.vectors), wanted, error, self.kept)
         return Proposal(numbers, products, error, floor)
 
@@ -43,7 +46,10 @@ class Singles:
 
         def multiply(part: slice, products: "torch.Tensor") -> None:
             """Multiply some documents with all queries."""
-            torch.mm(torch.from_numpy(self.vectors.part(part)), queries, out=products)
+            for start in range(0, len(products), _COPIED):
+                into = products[start : start + _COPIED]
+                first = part.start + start
+                torch.mm(torch.from_numpy(self.vectors.part(slice(first, first + len(into)))), queries, out=into)
 
         return multiply
 

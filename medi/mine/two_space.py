@@ -7,7 +7,7 @@ s_pos is cos(x, x') + cos(y, y') and s_neg cos(x, x') - cos(y, y'): the inner pr
 import numpy as np
 
 from medi.mine.search import Found, Lists, Search, top_k
-from medi.mine.vectors import BothWays
+from medi.mine.vectors import Rows
 
 
 def nearest_in_both(
@@ -16,5 +16,5 @@ def nearest_in_both(
     """Return the k best examples of each by s_pos, and the k best by s_neg; inputs and outputs are float32 [n, D]."""
     both = np.hstack([inputs, outputs])
     twice = Lists.of([own for own in excluded.each() for _ in range(2)])
-    found = top_k(BothWays(both, negated=inputs.shape[1]), both, k, twice, search)
+    found = top_k(Rows(both, negated=inputs.shape[1], twice=True), both, k, twice, search)
     return Found(*(part[0::2] for part in found)), Found(*(part[1::2] for part in found))

@@ -9,12 +9,14 @@ import numpy as np
 class Rows:
     """Vectors float32 [n, D]: the rows `at` int64 [n] of a matrix, or all of it where None.
 
-    Values from column `negated` on have their sign turned, if that is given.
+    Values from column `negated` on have their sign turned, if that is given; with `twice` each vector comes twice, one
+    behind the other: as it is, and so turned.
     """
 
     matrix: np.ndarray
     at: np.ndarray | None = None
     negated: int | None = None
+    twice: bool = False
 
     @staticmethod
     def of(vectors: "np.ndarray | Rows") -> "Rows":
@@ -22,7 +24,7 @@ class Rows:
         return vectors if isinstance(vectors, Rows) else Rows(np.ascontiguousarray(vectors, dtype=np.float32))
 
     def __len__(self) -> int:
-        return len(self.matrix if self.at is None else self.at)
+        return len(self.matrix if self.at is None else self.at) * (1 + self.twice)
 
     @property
     def dimension(self) -> int:
@@ -31,6 +33,11 @@ class Rows:
 
     def part(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some of the vectors, float32 [b, D]; a view where they lie so."""
+        if self.twice:
+            numbers, turned = np.divmod(np.arange(len(self))[rows], 2)
+            vectors = self.matrix[numbers if self.at is None else self.at[numbers]]
+            vectors[turned == 1, self.negated :] *= -1
+            return vectors
         vectors = self.matrix[rows if self.at is None else self.at[rows]]
         if self.negated is not None:
             vectors = vectors.copy()
@@ -40,20 +47,3 @@ class Rows:
     def places(self, numbers: np.ndarray) -> np.ndarray:
         """Return the rows of the matrix where vectors lie, given by number; -1 for -1."""
         return numbers if self.at is None else np.where(numbers >= 0, self.at.take(numbers, mode="clip"), -1)
-
-
-@dataclass(frozen=True)
-class BothWays(Rows):
-    """Vectors [x; y] of a matrix, each twice, one behind the other: as [x; y] and as [x; -y]; y begins at `negated`."""
-
-    negated: int = 0
-
-    def __len__(self) -> int:
-        return 2 * len(self.matrix)
-
-    def part(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return some of the vectors, float32 [b, D], a copy."""
-        numbers, turned = np.divmod(np.arange(len(self))[rows], 2)
-        vectors = self.matrix[numbers]
-        vectors[turned == 1, self.negated :] *= -1
-        return vectors
