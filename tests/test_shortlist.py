@@ -191,6 +191,15 @@ def test_vectors_that_come_twice_are_searched_like_two_arrays(by_halves: bool, s
         assert_same(Found(*(part[side::2] for part in found)), top_k(queries, matrix, 12, itself, propose=by_cpu))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("by_halves", [False, True])
+def test_vectors_that_must_not_be_written_are_searched_without_a_word(by_halves: bool) -> None:
+    matrix = units(10, 3_000, 256)
+    expected = top_k(matrix[:9], matrix, 5, Lists.of([np.array([0])] * 9), propose=by_cpu)
+    matrix.flags.writeable = False
+    assert_same(top_k(matrix[:9], Documents(Rows(matrix), by_halves), 5, Lists.of([np.array([0])] * 9)), expected)
+
+
 def test_few_documents_or_dimensions_are_not_worth_it_nor_are_very_many_wanted() -> None:
     assert Documents.of(np.empty((9_000, 768), dtype=np.float32)).suit_shortlists(74)
     assert not Documents.of(np.empty((2_000, 768), dtype=np.float32)).suit_shortlists(74)

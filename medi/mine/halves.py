@@ -62,7 +62,7 @@ class Halves:
         common, length, lost = torch.from_numpy(mean), 0.0, 0.0
         rests, rounded = (torch.empty((_PART, documents.dimension)) for _ in range(2))
         for start in parts:
-            part = torch.from_numpy(documents.part(slice(start, start + _PART)))
+            part = documents.tensor(slice(start, start + _PART))
             rest, near = rests[: len(part)], rounded[: len(part)]
             torch.sub(part, common, out=rest)
             vectors[start : start + len(part)] = rest
@@ -80,7 +80,7 @@ class Halves:
         """
         import torch
 
-        whole = torch.from_numpy(queries.part(rows))
+        whole = queries.tensor(rows)
         asked = whole.bfloat16()
         error = self._error(lengths, _lengths(whole - asked))
 

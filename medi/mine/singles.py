@@ -32,40 +32,38 @@ class Singles:
         the others is infinite.
         """
         error = error_bound(lengths, self.lengths, self.vectors.dimension)
-        asked = queries.part(rows)
+        asked = queries.tensor(rows)
         in_twos = queries.twice and rows.start % 2 == len(asked) % 2 == 0
         multiply = self._by_parts(asked[::2], queries.negated or 0) if in_twos else self._whole(asked)
         numbers, products, floor = shortlists(multiply, len(self.vectors), wanted, error, self.kept)
         return Proposal(numbers, products, error, floor)
 
-    def _whole(self, asked: np.ndarray) -> Multiply:
+    def _whole(self, asked: "torch.Tensor") -> Multiply:
         """Return what multiplies documents with queries float32 [b, D]."""
         import torch
-
-        queries = torch.from_numpy(asked).T
 
         def multiply(part: slice, products: "torch.Tensor") -> None:
             """Multiply some documents with all queries."""
             for start in range(0, len(products), _COPIED):
                 into = products[start : start + _COPIED]
                 first = part.start + start
-                torch.mm(torch.from_numpy(self.vectors.part(slice(first, first + len(into)))), queries, out=into)
+                torch.mm(self.vectors.tensor(slice(first, first + len(into))), asked.T, out=into)
 
         return multiply
 
-    def _by_parts(self, asked: np.ndarray, middle: int) -> Multiply:
+    def _by_parts(self, asked: "torch.Tensor", middle: int) -> Multiply:
         """Return what multiplies documents with queries [x; y], float32 [b, D], and with [x; -y], in turn [2b].
 
         The products of x, and those of y, from column `middle` on, are taken once for both.
         """
         import torch
 
-        left, right = (torch.from_numpy(np.ascontiguousarray(side)).T for side in np.split(asked, [middle], axis=1))
+        left, right = (side.contiguous().T for side in (asked[:, :middle], asked[:, middle:]))
         first, second = (self.kept.empty(TILE, len(asked)) for _ in range(2))
 
         def multiply(part: slice, products: "torch.Tensor") -> None:
             """Multiply some documents with all queries."""
-            documents = torch.from_numpy(self.vectors.part(part))
+            documents = self.vectors.tensor(part)
             of_x, of_y = first[: len(documents)], second[: len(documents)]
             torch.mm(documents[:, :middle], left, out=of_x)
             torch.mm(documents[:, middle:], right, out=of_y)

@@ -1,8 +1,12 @@
 """A matrix of vectors to those that are looked for, or among: rows of it in some order, copied block by block only."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,13 @@ class Rows:
             vectors = vectors.copy()
             np.negative(vectors[:, self.negated :], out=vectors[:, self.negated :])
         return vectors
+
+    def tensor(self, rows: slice | np.ndarray) -> "torch.Tensor":
+        """Return some of the vectors, float32 [b, D]; a copy where they must not be written, as torch knows no such."""
+        import torch
+
+        vectors = self.part(rows)
+        return torch.from_numpy(vectors if vectors.flags.writeable else vectors.copy())
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
         """Return the rows of the matrix where vectors lie, given by number; -1 for -1."""
