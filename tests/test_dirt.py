@@ -235,7 +235,7 @@ def test_a_cut_gz_fails_unless_bad_rows_are_allowed_and_then_keeps_its_lines(tmp
         (gzip.compress(GOOD, mtime=0)[:-4], "fetch or make it again"),
         (b"<html>", "fetch the file itself"),
         (GOOD + b"not json\n", "mend the file, or go on without them by --max-bad-rows 1"),
-        (b"not json\nnor this\n", "put that in its place"),
+        (b"not json\nnor this\n", "put the file that belongs here in its place, or mend it"),
         (GOOD.replace(b"\n", b"\r\n"), "leave --strict out"),
         (b'["a","b"]\r\n[5]\n', "leave --strict out (1 would still be bad)"),
         (b'["a","b"]\r\n[5]\r\n', "leave --strict out (1 would still be bad)"),
@@ -245,7 +245,7 @@ def test_a_bad_file_says_the_one_thing_that_helps(tmp_path: Path, content: bytes
     params = IngestParams(1_000, strict=b"\r" in content)
     with pytest.raises(MediError) as refused:
         from_file(tmp_path / "x.gz", content, params)
-    advice = ("fetch", "mend the file", "put that", "leave --strict")
+    advice = ("fetch", "mend the file", "put the file", "leave --strict")
     assert str(refused.value).endswith(helps) and sum(str(refused.value).count(word) for word in advice) == 1
 
 

@@ -141,7 +141,7 @@ def test_a_field_of_another_type_fails_the_task(key: str) -> None:
     ("raw", "reason"),
     [
         (Bad("the file is empty (0 bytes); fetch or make it again"), "the file is empty .*; fetch or make it again$"),
-        (b"{", "not JSON.*; 1 bad of 1 .* put that in its place$"),
+        (b"{", "not JSON.*; 1 bad of 1 .* put the file that belongs here in its place, or mend it$"),
         (b'\xef\xbb\xbf{"Instances": []}', "the key.*; 1 bad of 1 "),
     ],
 )
@@ -249,7 +249,7 @@ def test_instances_without_text_are_dropped(bad: object, reason: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"{", "not JSON.*; 1 bad of 1 .* put that in its place$"),
+        (b"{", "not JSON.*; 1 bad of 1 .* put the file that belongs here in its place, or mend it$"),
         (b"[]", "expected an object with the key 'Instances', found an array of 0"),
         (b'{"Instances": {}}', "'Instances' is no array"),
         (b'{"Instances": [], "Instances": []}', "the key 'Instances' stands twice"),
