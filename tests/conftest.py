@@ -89,13 +89,13 @@ def tiny_t5_encoder(once: Once) -> Path:
 
 @pytest.fixture(scope="session")
 def sample_workspace(once: Once) -> Path:
-    """The workspace in which `medi build` built the whole bundled sample."""
+    """The workspace in which `medi build --runner none` built the whole bundled sample."""
     return once("sample", build_sample)
 
 
 @pytest.fixture(scope="session")
 def sample_release(sample_workspace: Path) -> Path:
-    """The release of the whole bundled sample, built once by the command a person would type."""
+    """The release of the whole bundled sample; tests/test_prefect.py compares it with the one of `make sample`."""
     return sample_workspace / "medi" / "sample"
 
 
@@ -110,9 +110,9 @@ def beside_the_sample(tmp_path: Path, sample_release: Path, tiny_encoder: Path) 
     return tmp_path
 
 
-def build_sample(workspace: Path) -> None:
-    call = [sys.executable, "-m", "pipelines.cli.app", "build", "--preset", "sample", "--workspace", str(workspace)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
+def build_sample(workspace: Path, runner: str = "none") -> None:
+    call = [sys.executable, "-m", "pipelines.cli.app", "build", "--preset", "sample", "--runner", runner]
+    done = subprocess.run([*call, "--workspace", str(workspace)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"the sample does not build:\n{done.stderr[-4000:]}"
 
 

@@ -17,6 +17,7 @@ from medi.source import Fields
 from pipelines.cli.app import main
 from tests.builds import REPO, manifest_of
 
+pytestmark = pytest.mark.slow
 PAGE = (REPO / "docs" / "add-a-source.md").read_text()
 
 
@@ -48,7 +49,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Path
     return folder
 
 
-@pytest.mark.slow
 def test_the_page_gives_the_releases_that_it_names(folder: Path) -> None:
     releases = folder / "data" / "medi"
     assert sorted(path.name for path in releases.iterdir()) == ["msrp", "msrp-clean", "questions", "sentences"]
@@ -80,7 +80,6 @@ def test_every_option_of_the_page_is_one(folder: Path, capsys: pytest.CaptureFix
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known
 
 
-@pytest.mark.slow
 def test_the_real_table_gives_the_numbers_of_the_page(
     folder: Path, tmp_path: Path, tiny_encoder: Path, repo_root: Path
 ) -> None:

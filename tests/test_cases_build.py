@@ -215,6 +215,7 @@ def test_c44_prefect_without_a_network_and_without_a_home(
     assert (tmp_path / "attempts").read_text() == "'192.0.2.1'\n"
 
 
+@pytest.mark.slow
 def test_c45_one_of_ten_tasks_fails(tiny_encoder: Path, tmp_path: Path) -> None:
     """C45: nine stand, the seventh is named, nothing is published; a rerun does only that task."""
     names = [f"task{number}_rewrite" for number in range(1, 11)]

@@ -398,6 +398,7 @@ def test_no_command_that_shows_a_release_acts_on_a_screen(tmp_path: Path, capsys
     assert not ACTING & set(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_no_command_that_reads_raw_files_acts_on_a_screen(
     tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.builds import REPO, cut_of_sample, files_of, medi_build
-from tests.conftest import Once
+from tests.conftest import Once, build_sample
 
 NOBODY = "http://127.0.0.1:9/api"
 TEXT = "task9009_medi_news_summarization"
@@ -35,6 +35,7 @@ def settled(home: Path, workspace: Path, **variables: str) -> dict[str, str | No
     return json.loads(subprocess.run(call, capture_output=True, text=True, check=True, env=env, cwd=workspace).stdout)
 
 
+@pytest.mark.slow
 def test_prefect_lives_in_the_workspace_and_asks_the_server_that_a_person_has_set(tmp_path: Path) -> None:
     home, workspace = tmp_path / "home", tmp_path / "w"
     home.mkdir()
@@ -197,12 +198,22 @@ def test_only_a_fetch_that_the_network_failed_is_tried_again(reason: str, again:
     assert done.stdout.endswith(" 0\n")
 
 
-@pytest.mark.parametrize("runner", ["dask", "ray"])
+@pytest.mark.slow
+def test_the_whole_sample_is_the_same_in_prefect(sample_release: Path, tmp_path: Path) -> None:
+    """As `make sample` builds it."""
+    build_sample(tmp_path, "threads")
+    assert files_of(tmp_path / "medi" / "sample") == files_of(sample_release)
+
+
+def _where_installed(runner: str) -> object:
+    is_absent = importlib.util.find_spec(f"prefect_{runner}") is None
+    return pytest.param(runner, marks=pytest.mark.skipif(is_absent, reason=f"needs pip install '.[{runner}]'"))
+
+
+@pytest.mark.parametrize("runner", [_where_installed("dask"), _where_installed("ray")])
 def test_workers_in_other_processes_give_the_same_bytes(
     two_sources: Path, plain: Path, tiny_encoder: Path, tmp_path: Path, runner: str
 ) -> None:
-    if importlib.util.find_spec(f"prefect_{runner}") is None:
-        pytest.skip(f"prefect_{runner} is not installed: pip install '.[{runner}]'")
     done = medi_build(*options(two_sources, tmp_path, tiny_encoder), "--runner", runner)
     assert done.returncode == 0, done.stderr
     assert files_of(tmp_path / "out") == files_of(plain)

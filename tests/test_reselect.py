@@ -78,6 +78,7 @@ def test_in_its_place_and_again_without_a_change(workspace: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (workspace / "out").rglob("*")} == first
 
 
+@pytest.mark.slow
 def test_a_release_chosen_again_is_as_if_it_were_chosen_at_once(workspace: Path, tmp_path: Path) -> None:
     """How many given negatives are kept hangs on what is asked for now, not on what was asked for before."""
     first, again = workspace / "out", tmp_path / "again"
@@ -123,14 +124,15 @@ def test_without_candidates_it_says_so_and_leaves_the_release(workspace: Path) -
         (("--negatives", "0"), "--negatives 0: give a number from 1 to 16"),
     ],
 )
-def test_a_wrong_call_is_one_line(workspace: Path, args: tuple[str, ...], message: str) -> None:
-    done = reselect(workspace / "out", *args)
+def test_a_wrong_call_is_one_line(built: Path, args: tuple[str, ...], message: str) -> None:
+    done = reselect(built / "out", *args)
     assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_that_does_not_say_how_it_was_built(workspace: Path) -> None:
-    (workspace / "out" / "run.json").write_text("{}")
-    done = reselect(workspace / "out", "--negatives", "2")
+def test_a_folder_that_does_not_say_how_it_was_built(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built / "out", tmp_path / "out")
+    (tmp_path / "out" / "run.json").write_text("{}")
+    done = reselect(tmp_path / "out", "--negatives", "2")
     assert done.returncode == 1 and "does not say how the release was built" in done.stderr
 
 

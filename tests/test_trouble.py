@@ -105,6 +105,7 @@ def test_an_error_of_the_disk_that_names_no_file_gets_the_folder() -> None:
     assert new.value.filename == "/disk/out"
 
 
+@pytest.mark.slow
 def test_loading_the_encoder_is_no_sources_time(tiny_encoder: Path, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     cut_of_sample(raw)
