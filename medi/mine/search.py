@@ -15,8 +15,10 @@ import numpy as np
 from medi.lanes import MOST_LANES, lanes
 from medi.mine.documents import Documents
 from medi.mine.engine import LAST_PROPOSAL, Decided, Proposal, Propose, by_cpu, by_gpu, error_bound, threads
+from medi.mine.mirrored import Block, blocks_of, meet_all
 from medi.mine.scores import NOTHING, cosines_of, keys_of, lengths_of, read_keys, scores_at, scores_of
 from medi.mine.shortlist import block_rows
+from medi.mine.singles import Singles
 from medi.mine.vectors import Rows
 
 __all__ = ["SCAN_BYTES", "Found", "Lists", "Search", "cosines_of", "scores_of", "top_k"]
@@ -120,6 +122,13 @@ class _Task:
     lengths: np.ndarray
     slack: np.ndarray
 
+    @property
+    def is_mirrored(self) -> bool:
+        """Return whether the documents search among themselves in both spaces, by products in float32."""
+        queries, documents = self.queries, self.documents.vectors
+        is_whole = queries.matrix is documents.matrix and queries.at is documents.at is None
+        return queries.twice and is_whole and isinstance(self.documents.proposer, Singles)
+
 
 def top_k(
     queries: np.ndarray | Rows,
@@ -190,14 +199,19 @@ def _by_shortlists(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
     wanted = task.k + np.minimum(np.diff(task.excluded.starts), _MOST_EXCLUDED)
     size = block_rows(proposer.kept, count, at_once, scan_bytes)
     blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    meeting = blocks_of(wanted, task.slack, at_once, scan_bytes) if task.is_mirrored else []
 
     def answer(rows: slice) -> np.ndarray:
-        """Answer a block of queries."""
-        proposal = proposer.best(task.queries, rows, task.lengths[rows], wanted[rows])
-        return _settle(task, rows, proposal, 1, found)
+        """Answer some queries."""
+        return _settle(task, rows, proposer.best(task.queries, rows, task.lengths[rows], wanted[rows]), 1, found)
+
+    def answer_met(block: Block) -> np.ndarray:
+        """Answer the queries of a block that has met all others."""
+        return _settle(task, block.queries, block.proposal(), 1, found)
 
     with lanes(at_once) as pool:
-        return np.concatenate(list(pool.map(answer, blocks)))
+        meet_all(meeting, task.documents.vectors, task.queries.negated or 0, pool)
+        return np.concatenate(list(pool.map(answer_met, meeting) if meeting else pool.map(answer, blocks)))
 
 
 def _settle(task: _Task, rows: slice, proposal: Proposal, threads: int, found: Found) -> np.ndarray:

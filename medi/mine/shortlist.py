@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Documents that are looked at together; products of so many documents and queries are listed before others are taken.
 _GROUP, TILE, _MOST_QUERIES = 16, 4_096, 512
-# Longer lists, even for a time, are left to a scan, which costs no more then; and what a query's list may take.
+# Longer lists, even for a time, are left to a scan, which costs no more then; and what a query and its list may take.
 _LONGEST, _LISTED_BYTES = 2_048, 32_768
 
 # Writes the products of some documents with all queries of a block into a tensor [documents, b].
@@ -38,7 +38,15 @@ class Listed(NamedTuple):
 
 def tells_apart(documents: int, wanted: int) -> bool:
     """Return whether a tile of so many documents tells the wanted from the others."""
-    return 2 * wanted * _GROUP <= min(documents, TILE)
+    return group_of(min(documents, TILE), wanted) == _GROUP
+
+
+def group_of(documents: int, wanted: int) -> int:
+    """Return how many documents are looked at together where so many come at once, to tell the wanted from the others.
+
+    It is 0 where they are too few for that.
+    """
+    return min(_GROUP, documents // (2 * wanted))
 
 
 def block_rows(kept: Kept, queries: int, lanes: int, scan_bytes: int) -> int:
@@ -56,27 +64,52 @@ def shortlists(multiply: Multiply, documents: int, wanted: np.ndarray, error: np
 
     A product, before it is kept, is off by `error` float64 [b] at most.
     """
-    count = len(wanted)
     # Documents lie in rows: so products are written where they stay, and maxima are taken of whole rows.
-    tile, highest, lists = kept.empty(TILE, count), _Highest(wanted, kept), _Lists(count, kept)
-    cut = np.zeros(count)
+    tile, lists = kept.empty(TILE, len(wanted)), Shortlists(wanted, error, kept)
     for start in range(0, documents, TILE):
         part = slice(start, min(start + TILE, documents))
-        size = part.stop - start
-        groups = -(-size // _GROUP)
-        multiply(part, tile[:size])
-        tile[size : groups * _GROUP] = -np.inf
-        products = kept.compared(tile)[: groups * _GROUP].view(groups, _GROUP, count)
-        maxima = products.amax(dim=1)
-        highest.add(maxima.T.contiguous().numpy())
+        multiply(part, tile[: part.stop - start])
+        lists.add(start, tile[: part.stop - start])
+    return lists.listed()
+
+
+class Shortlists:
+    """Lists in the making, that hold the `wanted` int64 [b] best of all documents whose products were added.
+
+    A product, before it is kept, is off by `error` float64 [b] at most. Documents are looked at by the maximum of each
+    `group` first; lists have `longest` documents at most.
+    """
+
+    def __init__(
+        self, wanted: np.ndarray, error: np.ndarray, kept: Kept, group: int = _GROUP, longest: int = _LONGEST
+    ) -> None:
+        """Begin with no document."""
+        self._error, self._kept, self._group = error, kept, group
+        self._highest, self._lists = _Highest(wanted, kept), _Lists(len(wanted), kept, longest)
+        self._cut = np.full(len(wanted), -np.inf)
+
+    def add(self, first: int, products: "torch.Tensor") -> None:
+        """List what can be among the best of some documents, from number `first` on; `products` [d, b] are as kept."""
+        import torch
+
+        missing = -len(products) % self._group
+        if missing:
+            filled = torch.full((missing, products.shape[1]), -np.inf, dtype=products.dtype)
+            products = torch.cat([products, filled])
+        grouped = self._kept.compared(products).view(-1, self._group, products.shape[1])
+        maxima = grouped.amax(dim=1)
+        self._highest.add(maxima.T.contiguous().numpy())
         # So the cut rises from tile to tile, and little is listed in vain.
-        cut = highest.cut(error)
-        lists.add(start, products.numpy(), maxima.numpy(), cut)
-    numbers, rough, there = lists.above(cut)
-    # Numbers too large for float32 give no bound.
-    with np.errstate(invalid="ignore", over="ignore"):
-        floor = np.where(there, cut + np.abs(cut) * kept.lost + error, np.inf)
-    return Listed(numbers, rough, floor)
+        self._cut = self._highest.cut(self._error)
+        self._lists.add(first, grouped.numpy(), maxima.numpy(), self._cut)
+
+    def listed(self) -> Listed:
+        """Return the lists."""
+        numbers, rough, there = self._lists.above(self._cut)
+        # Numbers too large for float32 give no bound.
+        with np.errstate(invalid="ignore", over="ignore"):
+            floor = np.where(there, self._cut + np.abs(self._cut) * self._kept.lost + self._error, np.inf)
+        return Listed(numbers, rough, floor)
 
 
 class _Highest:
@@ -109,22 +142,22 @@ class _Highest:
 class _Lists:
     """The products of each query that reached the cut of their time, as they are compared."""
 
-    def __init__(self, count: int, kept: Kept) -> None:
-        self._kept, self._lengths = kept, np.zeros(count, dtype=np.int64)
+    def __init__(self, count: int, kept: Kept, longest: int) -> None:
+        self._kept, self._longest, self._lengths = kept, longest, np.zeros(count, dtype=np.int64)
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, first: int, products: np.ndarray, maxima: np.ndarray, cut: np.ndarray) -> None:
-        """List what reaches `cut` [b] of the products [g, 16, b] of documents from `first` on; no list grows too long.
+        """List what reaches `cut` [b] of the products [g, n, b] of documents from `first` on; no list grows too long.
 
-        `maxima` [g, b] are the greatest of each 16 documents.
+        `maxima` [g, b] are the greatest of each n documents.
         """
         least = self._kept.least(cut)
-        picked = (maxima >= least) & (self._lengths <= _LONGEST)
+        picked = (maxima >= least) & (self._lengths <= self._longest)
         # In the order of the groups, which is that of the memory.
         groups, rows = np.divmod(np.flatnonzero(picked), len(cut))
         taken = products[groups, :, rows]
-        pairs, steps = np.divmod(np.flatnonzero(taken >= least[rows, None]), _GROUP)
-        documents = first + groups[pairs] * _GROUP + steps
+        pairs, steps = np.divmod(np.flatnonzero(taken >= least[rows, None]), products.shape[1])
+        documents = first + groups[pairs] * products.shape[1] + steps
         self._parts.append((rows[pairs].astype(np.uint16), documents.astype(np.int32), taken[pairs, steps]))
         self._lengths += np.bincount(rows[pairs], minlength=len(cut))
 
@@ -134,7 +167,7 @@ class _Lists:
         The third value is which lists are there, bool [b]: what was listed is all, and not too long.
         """
         rows, documents, compared = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        there = (self._lengths <= _LONGEST) & self._kept.can_cut(cut)
+        there = (self._lengths <= self._longest) & self._kept.can_cut(cut)
         reached = (compared >= self._kept.least(cut)[rows]) & there[rows]
         rows, documents, compared = rows[reached], documents[reached], compared[reached]
         order = np.argsort(rows, kind="stable")
