@@ -47,7 +47,7 @@ def test_what_is_left_out_scores_below_the_bound(
     error = error_bound(np.repeat(lengths, 2), lengths, dimension)
     blocks = blocks_of(wanted, error, lanes, SCAN_BYTES)
     with ThreadPoolExecutor(lanes) as pool:
-        meet_all(blocks, Rows(examples), middle, pool)
+        meet_all(blocks, Rows(examples), middle, pool, lanes)
     exact = (asked @ examples.T.astype(np.float64)).astype(np.float32)
     for block in blocks:
         numbers, scores, errors, floor = block.proposal()

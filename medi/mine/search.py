@@ -125,9 +125,7 @@ class _Task:
     @property
     def is_mirrored(self) -> bool:
         """Return whether the documents search among themselves in both spaces, by products in float32."""
-        queries, documents = self.queries, self.documents.vectors
-        is_whole = queries.matrix is documents.matrix and queries.at is documents.at is None
-        return queries.twice and is_whole and isinstance(self.documents.proposer, Singles)
+        return self.queries.are_twice(self.documents.vectors) and isinstance(self.documents.proposer, Singles)
 
 
 def top_k(
@@ -160,7 +158,8 @@ def top_k(
     if not count or not len(documents):
         return found
     queries, documents = Rows.of(queries), Documents.of(documents)
-    lengths = lengths_of(queries, "query")
+    of_documents = queries.are_twice(documents.vectors)
+    lengths = np.repeat(documents.lengths, 2) if of_documents else lengths_of(queries, "query")
     slack = error_bound(lengths, documents.lengths, queries.dimension)
     task = _Task(queries, documents, k, excluded, lengths, slack)
     left, width = np.arange(count), min(k + _SPARE + _often(excluded), len(documents))
@@ -210,7 +209,7 @@ def _by_shortlists(task: _Task, scan_bytes: int, found: Found) -> np.ndarray:
         return _settle(task, block.queries, block.proposal(), 1, found)
 
     with lanes(at_once) as pool:
-        meet_all(meeting, task.documents.vectors, task.queries.negated or 0, pool)
+        meet_all(meeting, task.documents.vectors, task.queries.negated or 0, pool, at_once)
         return np.concatenate(list(pool.map(answer_met, meeting) if meeting else pool.map(answer, blocks)))
 
 

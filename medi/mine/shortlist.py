@@ -68,40 +68,38 @@ def shortlists(multiply: Multiply, documents: int, wanted: np.ndarray, error: np
     tile, lists = kept.empty(TILE, len(wanted)), Shortlists(wanted, error, kept)
     for start in range(0, documents, TILE):
         part = slice(start, min(start + TILE, documents))
-        multiply(part, tile[: part.stop - start])
-        lists.add(start, tile[: part.stop - start])
+        size = part.stop - start
+        multiply(part, tile[:size])
+        filled = size + -size % _GROUP
+        tile[size:filled] = -np.inf
+        lists.add(np.arange(start, start + filled).reshape(-1, _GROUP), tile[:filled].view(-1, _GROUP, len(wanted)))
     return lists.listed()
 
 
 class Shortlists:
     """Lists in the making, that hold the `wanted` int64 [b] best of all documents whose products were added.
 
-    A product, before it is kept, is off by `error` float64 [b] at most. Documents are looked at by the maximum of each
-    `group` first; lists have `longest` documents at most.
+    A product, before it is kept, is off by `error` float64 [b] at most; lists have `longest` documents at most.
     """
 
-    def __init__(
-        self, wanted: np.ndarray, error: np.ndarray, kept: Kept, group: int = _GROUP, longest: int = _LONGEST
-    ) -> None:
+    def __init__(self, wanted: np.ndarray, error: np.ndarray, kept: Kept, longest: int = _LONGEST) -> None:
         """Begin with no document."""
-        self._error, self._kept, self._group = error, kept, group
+        self._error, self._kept = error, kept
         self._highest, self._lists = _Highest(wanted, kept), _Lists(len(wanted), kept, longest)
         self._cut = np.full(len(wanted), -np.inf)
 
-    def add(self, first: int, products: "torch.Tensor") -> None:
-        """List what can be among the best of some documents, from number `first` on; `products` [d, b] are as kept."""
-        import torch
+    def add(self, documents: np.ndarray, products: "torch.Tensor") -> None:
+        """List what can be among the best of some documents, which are looked at by the maximum of each group first.
 
-        missing = -len(products) % self._group
-        if missing:
-            filled = torch.full((missing, products.shape[1]), -np.inf, dtype=products.dtype)
-            products = torch.cat([products, filled])
-        grouped = self._kept.compared(products).view(-1, self._group, products.shape[1])
-        maxima = grouped.amax(dim=1)
+        `documents` [g, n] are the numbers of g groups, `products` [g, n, b] as they are kept, wherever they lie; at
+        -inf there is no document.
+        """
+        compared = self._kept.compared(products)
+        maxima = compared.amax(dim=1)
         self._highest.add(maxima.T.contiguous().numpy())
         # So the cut rises from tile to tile, and little is listed in vain.
         self._cut = self._highest.cut(self._error)
-        self._lists.add(first, grouped.numpy(), maxima.numpy(), self._cut)
+        self._lists.add(documents, compared.numpy(), maxima.numpy(), self._cut)
 
     def listed(self) -> Listed:
         """Return the lists."""
@@ -146,10 +144,10 @@ class _Lists:
         self._kept, self._longest, self._lengths = kept, longest, np.zeros(count, dtype=np.int64)
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
-    def add(self, first: int, products: np.ndarray, maxima: np.ndarray, cut: np.ndarray) -> None:
-        """List what reaches `cut` [b] of the products [g, n, b] of documents from `first` on; no list grows too long.
+    def add(self, documents: np.ndarray, products: np.ndarray, maxima: np.ndarray, cut: np.ndarray) -> None:
+        """List what reaches `cut` [b] of the products [g, n, b] of `documents` [g, n]; no list grows too long.
 
-        `maxima` [g, b] are the greatest of each n documents.
+        `maxima` [g, b] are the greatest of each group.
         """
         least = self._kept.least(cut)
         picked = (maxima >= least) & (self._lengths <= self._longest)
@@ -157,8 +155,8 @@ class _Lists:
         groups, rows = np.divmod(np.flatnonzero(picked), len(cut))
         taken = products[groups, :, rows]
         pairs, steps = np.divmod(np.flatnonzero(taken >= least[rows, None]), products.shape[1])
-        documents = first + groups[pairs] * products.shape[1] + steps
-        self._parts.append((rows[pairs].astype(np.uint16), documents.astype(np.int32), taken[pairs, steps]))
+        listed = documents[groups[pairs], steps].astype(np.int32)
+        self._parts.append((rows[pairs].astype(np.uint16), listed, taken[pairs, steps]))
         self._lengths += np.bincount(rows[pairs], minlength=len(cut))
 
     def above(self, cut: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -35,6 +35,10 @@ class Rows:
         """Return D."""
         return self.matrix.shape[1]
 
+    def are_twice(self, others: "Rows") -> bool:
+        """Return whether these are all of the others, each twice."""
+        return self.twice and self.matrix is others.matrix and self.at is others.at is None
+
     def part(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some of the vectors, float32 [b, D]; a view where they lie so."""
         if self.twice:
