@@ -62,7 +62,9 @@ def ending_at_once(tell: Callable[[str], None] | None = None) -> Iterator[None]:
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        """Tell who wants to know, and end."""
+        """Tell who wants to know, and end; another signal meanwhile changes nothing."""
+        if not _ending.acquire(blocking=False):
+            return
         if tell is not None:
             tell(stopped_line(128 + number))
         _end(number)
@@ -109,6 +111,7 @@ def leave(code: int) -> int:
 
 
 _deserted = threading.Event()
+_ending = threading.Lock()
 
 
 def _end(number: int) -> None:

@@ -140,10 +140,10 @@ def test_what_a_person_reads_about_an_error_of_the_machine() -> None:
     assert line_of(full) == (
         "/disk/shard: no space left on device; make room there, or name another folder"
     )
-    assert line_of(closed) == "/x: permission denied; put that right and run again"
+    assert line_of(closed) == "/x: permission denied; check the path and its permissions"
     assert line_of(OSError("the pipe broke")) == "the pipe broke"
     # Of a temporary name a person knows nothing; Arrow tells path and reason in one sentence.
-    told = "; put that right and run again"
+    told = "; check the path and its permissions"
     for name, known in (
         ("/disk/.tmp-vm-1-2-0/export", "/disk"),
         ("/disk/my.new-0123456789ab/data/x", "/disk/my/data/x"),
@@ -218,6 +218,19 @@ def test_a_library_that_cannot_close_its_file_hides_no_stop(signal: str, code: i
     done = medi("stop", code=stop)
     assert done.returncode == code
     assert done.stderr == f"medi: stopped by {name}; what is finished is kept: run the same command again to go on\n"
+
+
+def test_two_signals_are_one_stop() -> None:
+    """As `timeout` and make both send one."""
+    send = "os.kill(os.getpid(), signal.SIGTERM)"
+    stop = (
+        "import os, signal, time\nfrom pipelines.stopping import ending_at_once\n"
+        "@app.command('stop')\ndef stop():\n"
+        f"    with ending_at_once(lambda line: {send}):\n        {send}\n        time.sleep(9)"
+    )
+    done = medi("stop", code=stop)
+    assert done.returncode == 143
+    assert done.stderr == "medi: stopped by SIGTERM; what is finished is kept: run the same command again to go on\n"
 
 
 def test_an_error_that_came_of_no_stop_stays_what_it_is() -> None:

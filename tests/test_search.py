@@ -146,6 +146,15 @@ def test_a_vector_that_is_none_is_named_before_any_search(side: str, value: floa
     assert str(error.value).startswith(fault)
 
 
+@pytest.mark.parametrize(("side", "value"), [("input", np.inf), ("output", 0.0)])
+def test_an_example_whose_one_half_is_none_is_named(side: str, value: float) -> None:
+    """The other half alone would have a length."""
+    inputs, outputs = units(0, 20, 4), units(1, 20, 4)
+    (inputs if side == "input" else outputs)[9] = value
+    with pytest.raises(MediError, match=f"^{side} row 9 has a vector that "):
+        nearest_in_both(inputs, outputs, 2, Lists.of([NOTHING] * 20), Search())
+
+
 def refuse(queries: np.ndarray, documents: np.ndarray, width: int) -> Proposals:
     raise AssertionError(f"{len(queries)} queries are not to be proposed for")
 

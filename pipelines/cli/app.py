@@ -103,6 +103,7 @@ _HELPS = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
     errno.EFBIG: "raise the limit of a file's size (`ulimit -f`) and run again",
+    errno.EACCES: "check the path and its permissions",
     errno.EROFS: "name another folder, or mount it for writing",
 }
 

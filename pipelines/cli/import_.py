@@ -13,7 +13,7 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A medi-data.json, plain or gz.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The new release.")],
 ) -> None:
-    """Turn a medi-data.json, as it was released with InstructOR, into a release.
+    """Turn the medi-data.json of InstructOR into a release.
 
     The other commands then work on it as on one that medi built. A task that is named as one of `medi sources` gets
     that source and its licence; any other is a source of its own, whose licence is unknown. One that has several

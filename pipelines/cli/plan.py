@@ -116,7 +116,7 @@ def _guessed(found: "Forecast") -> str:
     """Return where the speed of the encoder is from, if it is guessed."""
     if found.spec.arithmetic.startswith("cuda"):
         return "a guess for it with nothing else to do"
-    return "a guess by how fast this machine multiplies just now"
+    return "a guess by how fast this machine multiplies, if it has nothing else to do"
 
 
 def _closing_lines(found: "Forecast") -> Iterator[str]:

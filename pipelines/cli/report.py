@@ -15,9 +15,10 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Write it here. [default: DIR/report.html, in the manifest]")
     ] = None,
 ) -> None:
-    """Write report.html: what was built, what to look at first, histograms and examples of every task.
+    """Write report.html, a page that shows a release.
 
-    One file for a browser, without a network. Each build writes it; this writes that of an older or imported release.
+    It says what was built and what to look at first, with histograms and examples of every task. One file for a
+    browser, without a network. Each build writes it; this writes that of an older or imported release.
     """
     from medi.publish import write_whole
     from medi.release import open_release
