@@ -158,7 +158,8 @@ def result_table(units: Sequence[Finished], seconds: dict[str, float]) -> Table:
     table.add_column("dropped by reason", "", overflow="fold")
     table.add_column("s", f"{sum(seconds.values()):.1f}", justify="right")
     for name, planned, got, reasons, took in lines:
-        table.add_row(name, f"{planned:,}", f"{got:,}", reasons, took)
+        # A line each: broken anywhere else, a reason would stand apart from its number.
+        table.add_row(name, f"{planned:,}", f"{got:,}", reasons.replace(", ", ",\n"), took)
     return table
 
 
