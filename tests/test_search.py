@@ -146,6 +146,15 @@ def test_a_vector_that_is_none_is_named_before_any_search(side: str, value: floa
     assert str(error.value).startswith(fault)
 
 
+@pytest.mark.filterwarnings("error")
+def test_scores_beyond_float32_are_searched_without_a_word() -> None:
+    documents = units(11, 300, 64) * np.float32(1e20)
+    itself = [np.array([row]) for row in range(200)]
+    found = top_k(documents[:200], documents, 5, Lists.of(itself))
+    with np.errstate(over="ignore"):
+        assert_same(found, brute_force(documents[:200], documents, 5, itself))
+
+
 @pytest.mark.parametrize(("side", "value"), [("input", np.inf), ("output", 0.0)])
 def test_an_example_whose_one_half_is_none_is_named(side: str, value: float) -> None:
     """The other half alone would have a length."""

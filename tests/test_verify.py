@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,9 @@ from medi.release import manifest
 from medi.release.verify import verify
 from medi.schema import EXAMPLES, row_id, table_of
 from pipelines.cli.verify import verify as verify_command
+from tests.builds import REPO
 from tests.release_builder import Builder, Row, tiny
+from tests.unprivileged import as_a_person
 
 SHARD = "data/train-00000-of-00001.parquet"
 LABEL, TEXT = "task001_yes_or_no", "task002_rewrite"
@@ -28,6 +32,16 @@ def lines_of(builder: Builder, out: Path) -> list[str]:
 
 def test_a_good_release_is_clean(tmp_path: Path) -> None:
     assert lines_of(tiny(1001), tmp_path / "x") == []
+
+
+def test_a_folder_that_may_not_be_read_is_not_missing(tmp_path: Path) -> None:
+    tiny().write(tmp_path / "x")
+    (tmp_path / "x" / "data").chmod(0)
+    call = as_a_person([sys.executable, "-m", "pipelines.cli.app", "verify", str(tmp_path / "x")])
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=REPO)
+    (tmp_path / "x" / "data").chmod(0o755)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"medi: {tmp_path}/x/data: permission denied; check the path and its permissions\n"
 
 
 def rehash(row: Row) -> None:

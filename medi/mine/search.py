@@ -222,7 +222,7 @@ def _settle(task: _Task, rows: slice, proposal: Proposal, threads: int, found: F
     exact = _exact(task, rows, numbers, threads)
     listed = task.excluded.part(rows).mask(numbers, len(task.documents))
     _decide(exact, numbers, listed, Found(*(part[rows] for part in found)))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         believed = ((numbers < 0) | (np.abs(exact - proposal.scores) <= proposal.error[:, None])).all(axis=1)
     enough = np.isneginf(proposal.floor) | (found.scores[rows, -1] > proposal.floor)
     return rows.start + np.flatnonzero(~(believed & enough))

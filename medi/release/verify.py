@@ -3,6 +3,7 @@
 Files are hashed again, and the shards are read one row group at a time, so memory does not grow with the release.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -36,10 +37,21 @@ def verify(folder: Path) -> Iterator[str]:
     yield from walk.end()
 
 
+def _files_in(root: Path) -> dict[str, Path]:
+    """Return the files of a folder by their names in it. Raises OSError where a folder in it may not be read."""
+
+    def refuse(error: OSError) -> None:
+        """Let what a walk passes over be an error."""
+        raise error
+
+    paths = [Path(folder, name) for folder, _, names in os.walk(root, onerror=refuse) for name in names]
+    return {path.relative_to(root).as_posix(): path for path in paths}
+
+
 def _check_files(release: Release) -> Iterator[str]:
     """Compare the folder with the manifest's list; run.json and the manifest itself are not in it."""
     listed = {entry["path"]: entry for entry in release.manifest["files"]}
-    present = {path.relative_to(release.root).as_posix(): path for path in release.root.rglob("*") if not path.is_dir()}
+    present = _files_in(release.root)
     for name in sorted(set(present) - set(listed) - {MANIFEST, RUN}):
         yield f"{name}: is not in the manifest"
     for name, entry in sorted(listed.items()):
