@@ -70,16 +70,15 @@ def search_rate(arithmetic: str, cores: int) -> float:
 def pace(cores: int) -> float:
     """Return how many times as long as the reference this machine takes, by the fastest of some matrix products.
 
-    That is a matter of 0.2 to 0.5 s. What others take of the cores meanwhile does not count.
+    That is a matter of 0.2 to 0.5 s. They are timed in CPU seconds, so what others take of the cores does not count.
     """
     rows, inner, columns = _PROBE_SHAPE
     left, right, product = (np.ones(shape, np.float32) for shape in ((rows, inner), (inner, columns), (rows, columns)))
     seconds: list[float] = []
     while len(seconds) < _PROBES and sum(seconds) < _PROBE_SECONDS:
-        began, began_cpu = time.perf_counter(), time.process_time()
+        began = time.process_time()
         np.matmul(left, right, out=product)
-        # By the clock where cores stand still for want of memory, else what they were at work.
-        seconds.append(min(time.perf_counter() - began, (time.process_time() - began_cpu) / cores))
+        seconds.append((time.process_time() - began) / cores)
     return pace_of(2.0 * rows * inner * columns / min(seconds), cores)
 
 
